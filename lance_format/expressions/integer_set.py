@@ -67,7 +67,6 @@ class IntegerSet:
     def contains(self, values: pa.Array) -> pa.BooleanArray:
         """Return which values of the type of the constants are among them; null is not."""
         integers = _integers(values)
-        packed = np.empty((integers.size + 7) // 8, np.uint8)
         if self._bits is None:
             found = np.empty(integers.size, np.int64)
             find_numbers(_read_only(integers.astype(np.int64, copy=False)), self._shift, *self._slots, found)
@@ -75,6 +74,7 @@ class IntegerSet:
         else:
             if integers.dtype.itemsize < 4:
                 integers = integers.astype(np.int64)
+            packed = np.empty((integers.size + 7) // 8, np.uint8)
             find_bits(_read_only(integers), self._least, self._bits, packed)
         among = pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(packed)])
         return pc.and_(among, values.is_valid()) if values.null_count else among

@@ -70,9 +70,7 @@ final class Joins {
     if (plan instanceof Join && isTarget(((Join) plan).left())) {
       Join join = (Join) plan;
       String type = join.joinType().toString();
-      BigInteger broadcast = BigInteger.valueOf(SQLConf$.MODULE$.get().autoBroadcastJoinThreshold());
-      boolean isSmall = bytes(join.right()).compareTo(broadcast) <= 0;
-      return !isSmall || !(BROADCASTS.contains(type) || type.equals("RightOuter")) || scatters(join.left());
+      return !isBroadcast(join.right()) || !(BROADCASTS.contains(type) || type.equals("RightOuter")) || scatters(join.left());
     }
     return plan.children().size() == 1 && scatters((LogicalPlan) plan.children().head());
   }

@@ -3,9 +3,7 @@ package lance;
 import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -163,11 +161,7 @@ final class KeptColumns extends Rule {
     public Object apply(Object plan) {
       DataSourceV2ScanRelation relation = relation(((Project) plan).child());
       List output = used((Project) plan, relation);
-      Set names = new HashSet();
-      for (int i = 0; i < output.size(); i++) names.add(((Attribute) output.get(i)).name());
-      LanceScan scan = ((LanceScan) relation.scan()).narrowed(names);
-      Object[] old = new Object[] {relation.scan(), relation.output()};
-      return ((Project) plan).transformUp(new Exchange(relation, Trees.replaced(relation, old, new Object[] {scan, Trees.seq(output)})));
+      return ((Project) plan).transformUp(new Exchange(relation, LanceScan.narrowed(relation, output)));
     }
 
     /** The scan of the target, below filters. */

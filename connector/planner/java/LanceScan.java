@@ -5,10 +5,12 @@ import java.util.Arrays;
 import java.util.Base64;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -22,6 +24,7 @@ import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
@@ -56,8 +59,16 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     this.aggregates = aggregates;
   }
 
-  /** The same scan of some of its columns. */
-  LanceScan narrowed(Set names) {
+  /** The same relation of some of its columns. */
+  static DataSourceV2ScanRelation narrowed(DataSourceV2ScanRelation relation, List output) {
+    Set names = new HashSet();
+    for (int i = 0; i < output.size(); i++) names.add(((Attribute) output.get(i)).name());
+    Object[] old = new Object[] {relation.scan(), relation.output()};
+    Object[] made = new Object[] {((LanceScan) relation.scan()).narrowed(names), Trees.seq(output)};
+    return (DataSourceV2ScanRelation) Trees.replaced(relation, old, made);
+  }
+
+  private LanceScan narrowed(Set names) {
     StructType some = new StructType();
     for (int i = 0; i < schema.length(); i++) if (names.contains(schema.apply(i).name())) some = some.add(schema.apply(i));
     return new LanceScan(some, options, facts, predicates, aggregates);

@@ -61,16 +61,15 @@ final class MatchedRows extends Rule {
   private static Join narrowed(Join join, Product parts) {
     Seq ofTarget = (Seq) parts.productElement(1);
     Seq ofSource = (Seq) parts.productElement(2);
-    long most = SQLConf$.MODULE$.get().autoBroadcastJoinThreshold();
-    if (Joins.bytes(join.left()).compareTo(java.math.BigInteger.valueOf(Math.max(most, 0))) <= 0) return copy(join);
-    if (join.joinType().toString().equals("Inner") && isSmall(join.right(), most)) {
+    if (Joins.isBroadcast(join.left())) return copy(join);
+    if (join.joinType().toString().equals("Inner") && Joins.isBroadcast(join.right())) {
       LogicalPlan target = pruned(join.left(), ofTarget, join.right(), ofSource);
       return new Join(target, join.right(), join.joinType(), join.condition(), join.hint());
     }
     if (!join.joinType().toString().equals("RightOuter")) return copy(join);
     LogicalPlan source = new RepartitionByExpression(ofSource, join.right(), Option.empty(), Option.empty());
     LogicalPlan keys = new Project(used(source, (Expression) join.condition().get()), source);
-    if (!isSmall(keys, most)) return copy(join);
+    if (!Joins.isBroadcast(keys)) return copy(join);
     LogicalPlan target = pruned(join.left(), ofTarget, keys, ofSource);
     Join matched = new Join(target, keys, (JoinType) LeftSemi$.MODULE$, join.condition(), JoinHint$.MODULE$.NONE());
     matched.setTagValue(DONE, Boolean.TRUE);
@@ -79,10 +78,6 @@ final class MatchedRows extends Rule {
 
   private static Join copy(Join join) {
     return new Join(join.left(), join.right(), join.joinType(), join.condition(), join.hint());
-  }
-
-  private static boolean isSmall(LogicalPlan plan, long most) {
-    return Joins.bytes(plan).compareTo(java.math.BigInteger.valueOf(most)) <= 0;
   }
 
   /** The columns of a plan that a condition names. */

@@ -84,6 +84,7 @@ final class RuntimeFilters extends Rule {
 
   private static LogicalPlan filtered(LogicalPlan plan) {
     List inputs = JoinGraph.inputs(plan);
+    if (inputs.isEmpty()) return plan;
     Set repeated = repeated(plan);
     for (int i = 0; i < inputs.size(); i++) consider((Input) inputs.get(i), repeated);
     for (Input next = smallest(inputs); next != null; next = smallest(inputs)) {
@@ -156,8 +157,6 @@ final class RuntimeFilters extends Rule {
     return false;
   }
 
-  private static double weight(Edge edge) { return edge.target.isShuffled ? SHUFFLED : RETURNED; }
-
   /** The next to pass on its keys; null if there is none. Others stay open to be filtered. */
   private static Input smallest(List inputs) {
     Input found = null;
@@ -204,7 +203,11 @@ final class RuntimeFilters extends Rule {
 
   /** The cost of a query of keys, in microseconds. */
   private static double cost(Input source) {
-    double cost = QUERY * (1 + source.semijoins.size()) + source.cost() + source.rows * KEY;
+    return QUERY * (1 + source.semijoins.size()) + source.cost() + source.rows * KEY + costOfSettling(source);
+  }
+
+  private static double costOfSettling(Input source) {
+    double cost = 0;
     for (int i = 0; i < source.filters.size(); i++) {
       Edge edge = (Edge) source.filters.get(i);
       if (!edge.isQueried) cost += cost(edge.source.input);
@@ -230,18 +233,14 @@ final class RuntimeFilters extends Rule {
   /** What is spared by a filter, in microseconds. */
   private static double gain(Edge edge) {
     Input target = edge.target.input;
-    double weight = edge.target.isShuffled ? SHUFFLED : RETURNED;
-    return target.rows * (1 - kept(edge)) * weight - target.read * LOOKED_UP;
+    return target.rows * (1 - kept(edge)) * (edge.target.isShuffled ? SHUFFLED : RETURNED) - target.read * LOOKED_UP;
   }
 
   /** Whether an input is broadcast as it is, and its keys are of use. */
   private static boolean isWorthBroadcast(Edge edge) {
     Input source = edge.source.input;
     if (edge.side != edge.source.chain || !source.semijoins.isEmpty() || !Joins.isBroadcast(edge.side)) return false;
-    double cost = BROADCAST + source.rows * KEY;
-    for (int i = 0; i < source.filters.size(); i++) {
-      if (!((Edge) source.filters.get(i)).isQueried) cost += cost(((Edge) source.filters.get(i)).source.input);
-    }
+    double cost = BROADCAST + source.rows * KEY + costOfSettling(source);
     if (gain(edge) < cost * MIN_GAIN && !isForced()) return false;
     settle(source);
     return true;
@@ -259,8 +258,8 @@ final class RuntimeFilters extends Rule {
   private static Expression filter(Edge edge) {
     Place from = edge.source;
     if (edge.isQueried) {
-      Seq keys = Trees.seq(Arrays.asList(new Object[] {from.column}));
-      return Trees.pruning(edge.target.column, keys(from), keys, 0, false);
+      LogicalPlan keys = keys(from);
+      return Trees.pruning(edge.target.column, keys, keys.output(), 0, false);
     }
     LogicalPlan side = edge.side;
     if (!from.input.filters.isEmpty()) {
@@ -322,16 +321,10 @@ final class RuntimeFilters extends Rule {
 
   private static LogicalPlan narrowed(DataSourceV2ScanRelation relation, AttributeSet needed) {
     List output = new ArrayList();
-    Set names = new HashSet();
     for (int i = 0; i < relation.output().size(); i++) {
-      Attribute column = (Attribute) relation.output().apply(i);
-      if (!needed.contains(column)) continue;
-      output.add(column);
-      names.add(column.name());
+      if (needed.contains((Attribute) relation.output().apply(i))) output.add(relation.output().apply(i));
     }
-    Object[] old = new Object[] {relation.scan(), relation.output()};
-    Object[] made = new Object[] {((LanceScan) relation.scan()).narrowed(names), Trees.seq(output)};
-    return (LogicalPlan) Trees.replaced(relation, old, made);
+    return LanceScan.narrowed(relation, output);
   }
 
   /** Takes away the filters that Spark offers in case that it broadcasts what it will not. */
