@@ -42,10 +42,14 @@ for module in pkgutil.iter_modules():
 """
 
 
-def _run(*command: str | Path, **settings: object) -> str:
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, **settings)  # type: ignore[call-overload]
+def _run(*command: str | Path, cwd: Path | None = None, **variables: str) -> str:
+    """Return what a program prints that finds no module by way of this process's environment."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "PYTHON"))}
+    environment.update(variables)
+    arguments = [str(part) for part in command]
+    done = subprocess.run(arguments, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    return str(done.stdout)
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -106,10 +110,13 @@ def test_a_first_table_from_an_installed_wheel(built: Path, python: Path, tmp_pa
     """In a directory that has nothing to do with the project, with the Python of an activated environment."""
     (wheel,) = built.glob("*.whl")
     _run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index", wheel)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "PYTHON"))}
-    path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
-    environment = {**kept, "PATH": path, "VIRTUAL_ENV": str(python.parents[1]), "SPARK_LOCAL_IP": "127.0.0.1"}
-    files = _run(python, "-c", _PROGRAM, tmp_path / "birds.lance", cwd=tmp_path, env=environment).split()
+    activated = {
+        "PATH": os.pathsep.join([str(python.parent), os.environ["PATH"]]),
+        "VIRTUAL_ENV": str(python.parents[1]),
+    }
+    files = _run(
+        python, "-c", _PROGRAM, tmp_path / "birds.lance", cwd=tmp_path, SPARK_LOCAL_IP="127.0.0.1", **activated
+    ).split()
     assert all(Path(file).is_relative_to(python.parents[1]) for file in files)
 
 
@@ -121,6 +128,5 @@ def test_an_editable_install_is_where_spark_looks(python: Path, tmp_path: Path) 
     isolation = ["--no-build-isolation"] if installed >= _MIN_SETUPTOOLS else []
     command = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", *isolation)
     _run(*command, "--editable", source, cwd=tmp_path)
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    found = _run(python, "-c", _FIND, cwd=tmp_path, env=environment).split()
+    found = _run(python, "-c", _FIND, cwd=tmp_path).split()
     assert found[0] == str(source)

@@ -156,7 +156,7 @@ class Queries:
             one, other = rng.choice(left_columns), rng.choice(right_columns)
             terms.append(f"{one}" + " IS NOT NULL" if rng.random() < 0.5 else f"{other} IS NOT NULL")
         right = f"({right})" if " JOIN " in right else right
-        joined = f"{left} {kind} JOIN {right} ON {' AND '.join(terms)}"
+        joined = f"{left} {kind} JOIN {right} ON {' AND '.join(terms) or 'true'}"
         columns = left_columns if kind in ("LEFT SEMI", "LEFT ANTI") else left_columns + right_columns
         if rng.random() < 0.2:
             name = self._name()
