@@ -239,7 +239,43 @@ def aggregate(chance: random.Random) -> str:
     return f"{name}({chance.choice(GROUPED) if chance.random() < 0.7 else number_of(chance)})"
 
 
+def distinct_aggregate(chance: random.Random) -> str:
+    """Return an aggregate that equal rows do not change."""
+    name, column = chance.choice(GROUPED), chance.choice(SAFE_NUMBERS)
+    return chance.choice(
+        [
+            f"count(DISTINCT {name})",
+            f"count(DISTINCT {name}, {chance.choice(GROUPED)})",
+            f"count(DISTINCT {key(chance)})",
+            f"count(DISTINCT {name}) FILTER (WHERE {predicate(chance)})",
+            f"sum(DISTINCT {column})",
+            f"avg(DISTINCT {column})",
+            f"size(collect_list(DISTINCT {chance.choice(['few', 'tiny'])}))",
+            f"approx_count_distinct({name})",
+            f"bit_or({chance.choice(['few', 'tiny', 'many'])})",
+            f"min({name})",
+            f"max({number_of(chance)})",
+        ]
+    )
+
+
+def make_distinct_query(chance: random.Random, table: str) -> str:
+    keys = list(dict.fromkeys(key(chance) for _ in range(chance.choice([0, 1, 1, 2]))))
+    chosen = [f"{name} AS key{index}" for index, name in enumerate(keys)]
+    values = [distinct_aggregate(chance) for _ in range(chance.choice([1, 1, 2, 3]))]
+    values += ["count(*)"] if chance.random() < 0.1 else []
+    chosen += [f"{value} AS value{index}" for index, value in enumerate(values)]
+    predicates = [predicate(chance), f"{number_of(chance)} > 1", "text LIKE 'a%b%c' OR few % 2 = 1"]
+    where = f" WHERE {chance.choice(predicates)}" if chance.random() < 0.5 else ""
+    groups = f" GROUP BY {', '.join(keys)}" if keys else ""
+    if len(keys) > 1 and chance.random() < 0.3:
+        groups = f" GROUP BY ROLLUP ({', '.join(keys)})"
+    return f"SELECT {', '.join(chosen)} FROM {table}{where}{groups}"
+
+
 def make_query(chance: random.Random, table: str) -> str:
+    if chance.random() < 0.2:
+        return make_distinct_query(chance, table)
     keys = list(dict.fromkeys(key(chance) for _ in range(chance.choice([0, 1, 1, 1, 2, 3]))))
     chosen = [f"{name} AS key{index}" for index, name in enumerate(keys)]
     chosen += [f"{aggregate(chance)} AS value{index}" for index in range(chance.choice([1, 2, 3, 4]))]
@@ -309,8 +345,11 @@ def test_explain_shows_what_tasks_compute(planner: SparkSession, table: str) -> 
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT count(DISTINCT few) FROM {}",
-        "SELECT few, sum(DISTINCT many) FROM {} GROUP BY few",
+        "SELECT count(DISTINCT few), count(*) FROM {}",
+        "SELECT few, sum(DISTINCT many), sum(many) FROM {} GROUP BY few",
+        "SELECT count(DISTINCT real) FROM {}",
+        "SELECT count(DISTINCT few) FROM (SELECT few, rand() AS chance FROM {}) WHERE chance > 0.5",
+        "SELECT count(DISTINCT few) FROM (SELECT few FROM {} LIMIT 10)",
         "SELECT few, count(*) FILTER (WHERE flag) FROM {} GROUP BY few",
         "SELECT few, stddev(many) FROM {} GROUP BY few",
         "SELECT text COLLATE UTF8_LCASE, count(*) FROM {} GROUP BY 1",
@@ -327,6 +366,23 @@ def test_explain_shows_what_tasks_compute(planner: SparkSession, table: str) -> 
 )
 def test_what_spark_aggregates_itself(planner: SparkSession, table: str, query: str) -> None:
     assert not is_pushed(planner, query.format(table))
+
+
+@pytest.mark.parametrize(
+    ("query", "groups"),
+    [
+        ("SELECT count(DISTINCT few) FROM {}", "few"),
+        ("SELECT tiny, sum(DISTINCT few), max(few) FROM {} GROUP BY tiny", "tiny, few"),
+        ("SELECT count(DISTINCT few), count(DISTINCT tiny) FROM {}", "tiny, few"),
+        ("SELECT approx_count_distinct(few) FROM {}", "few"),
+        ("SELECT count(DISTINCT few % 7 * 2) FROM {} WHERE few % 2 = 1", "few"),
+        ("SELECT few FROM {} GROUP BY ROLLUP (few)", "few"),
+        ("SELECT few FROM {} WHERE few < (SELECT count(DISTINCT tiny) FROM {})", "tiny"),
+    ],
+)
+def test_distinct_rows(planner: SparkSession, table: str, query: str, groups: str) -> None:
+    assert f"groups: [{groups}], aggregates: []" in plan_of(planner, query.replace("{}", table))
+    assert compare(planner, query.replace("{}", table))
 
 
 @pytest.mark.slow

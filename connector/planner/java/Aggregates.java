@@ -6,6 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
@@ -78,6 +79,17 @@ final class Aggregates {
     form.put("columns", columns.json());
     String shown = columns.simpleString() + ", groups: " + Arrays.toString(keys) + ", aggregates: " + Arrays.toString(all);
     return new Aggregates(schema, Python.json(form), shown);
+  }
+
+  /** Groups of equal rows; null if Python does not compare a column as Spark does, or less strictly. */
+  static Aggregates distinct(StructType columns, Facts facts) {
+    Expression[] keys = new Expression[columns.length()];
+    for (int i = 0; i < keys.length; i++) {
+      DataType type = columns.apply(i).dataType();
+      if (type instanceof DoubleType || type instanceof FloatType) return null;
+      keys[i] = Expressions.column(LanceScan.quoted(columns.apply(i).name()));
+    }
+    return keys.length == 0 ? null : of(new Aggregation(new AggregateFunc[0], keys), facts);
   }
 
   private static boolean isOrdered(DataType type) {

@@ -64,6 +64,7 @@ final class Commands extends SparkStrategy {
     installRule(session, new KeptColumns());
     installRule(session, new MatchedRows());
     installRule(session, new RuntimeFilters());
+    installRule(session, new DistinctRows());
     Seq strategies = session.experimental().extraStrategies();
     for (int i = 0; i < strategies.size(); i++) {
       if (strategies.apply(i) instanceof Commands) return;

@@ -183,19 +183,6 @@ final class KeptColumns extends Rule {
     }
   }
 
-  private static final class Exchange extends AbstractPartialFunction {
-    private final Object old;
-    private final Object made;
-
-    Exchange(Object old, Object made) {
-      this.old = old;
-      this.made = made;
-    }
-
-    public boolean isDefinedAt(Object plan) { return plan == old; }
-    public Object apply(Object plan) { return made; }
-  }
-
   /** Gathers rows whose addresses agree except for these bits, in order. Rows without one stay with those of their task. */
   private static LogicalPlan gathered(LogicalPlan query, Expression address) {
     Expression block = new ShiftRight(address, new Literal(Integer.valueOf(BLOCK_BITS), IntegerType$.MODULE$));

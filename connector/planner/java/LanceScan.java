@@ -74,6 +74,16 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return new LanceScan(some, options, facts, predicates, aggregates);
   }
 
+  /** The same scan that returns equal rows of a task once; null if it cannot, or does already. */
+  LanceScan distinct() {
+    if (isAggregated() || isStreamed || isRowLevel() || hasChosen() || !facts.isAggregated()) return null;
+    Aggregates groups = Aggregates.distinct(schema, facts);
+    if (groups == null) return null;
+    Map grouped = new HashMap(options);
+    grouped.put("__lance.aggregates", groups.form);
+    return new LanceScan(schema, grouped, facts, predicates, groups.shown);
+  }
+
   public StructType readSchema() { return schema; }
 
   /** Approximate size in bytes of the columns in all rows. */
@@ -158,9 +168,10 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   }
 
   /** Whether all rows are read: nothing that was pushed skips rows. */
-  boolean readsAllRows() {
-    return predicates.length == 0 && !options.containsKey("__lance.limit") && !options.containsKey("__lance.offset");
-  }
+  boolean readsAllRows() { return predicates.length == 0 && !hasChosen(); }
+
+  /** Whether it returns the first rows only. */
+  private boolean hasChosen() { return options.containsKey("__lance.limit") || options.containsKey("__lance.offset"); }
 
   /** Whether this finds the rows that a DELETE, UPDATE or MERGE changes. */
   boolean isRowLevel() { return options.containsKey("__lance.row_level"); }
@@ -173,8 +184,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public NamedReference[] filterAttributes() {
     List found = new ArrayList();
     StructField[] fields = schema.fields();
-    boolean isChosen = options.containsKey("__lance.limit") || options.containsKey("__lance.offset")
-        || options.containsKey("__lance.aggregates") || isRowLevel();
+    boolean isChosen = hasChosen() || isAggregated() || isRowLevel();
     for (int i = 0; i < fields.length && !isChosen; i++) {
       if (isFilterable(fields[i].name())) found.add(Expressions.column(quoted(fields[i].name())));
     }
@@ -191,7 +201,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return found == 1;
   }
 
-  private static String quoted(String name) { return "`" + name.replace("`", "``") + "`"; }
+  static String quoted(String name) { return "`" + name.replace("`", "``") + "`"; }
 
   /** Whether predicates over a column mean the same in Python and in Spark. */
   boolean isFilterable(String column) { return isUnique(column) && facts.isFilterable(Arrays.asList(new String[] {column})); }
