@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from lance_format.table.dataset.row_changes import RowChange
     from lance_format.table.dataset.scanner_builder import ScannerBuilder
     from lance_format.table.dataset.schema import LanceField, LanceSchema
+    from lance_format.table.dataset.session import Session
     from lance_format.table.dataset.write_dataset import write_dataset
     from lance_format.table.dataset.write_fragments import write_fragments
     from lance_format.table.format.file_entries import DataFile, DeletionFile
@@ -138,6 +139,7 @@ __all__ = [
     "RowDeltaChanges",
     "RowRewrite",
     "SchemaMismatchError",
+    "Session",
     "StorageError",
     "TableReport",
     "TableWrite",
@@ -200,6 +202,7 @@ _LAZY = {
     "ScanMetrics": "lance_format.table.scan.metrics",
     "ScanTask": "lance_format.table.scan.tasks",
     "ScannerBuilder": "lance_format.table.dataset.scanner_builder",
+    "Session": "lance_format.table.dataset.session",
     "Transaction": "lance_format.table.transaction.transaction",
     "TableReport": "lance_format.table.dataset.report",
     "TableWrite": "lance_format.table.changes.write.plan",

@@ -7,6 +7,9 @@ import datetime
 import lance_format
 from connector.options.options import LanceOptions
 
+_SESSION = lance_format.Session()
+"""Queries open a table several times, on the driver and in workers that outlive their tasks."""
+
 
 def open_snapshot(options: LanceOptions) -> lance_format.LanceDataset:
     """Open the version that options name.
@@ -28,9 +31,7 @@ def open_snapshot(options: LanceOptions) -> lance_format.LanceDataset:
         return open_at(options, uri, options.version)
     # The library finds versions before a time, to the microsecond; a timestamp in SQL includes its own time.
     asof = options.timestamp + datetime.timedelta(microseconds=1)
-    return lance_format.dataset(
-        uri, asof=asof, storage_options=options.storage, verify_checksums=options.verify_checksums
-    )
+    return _open(options, uri, asof=asof)
 
 
 def open_at(
@@ -58,9 +59,7 @@ def open_committed(
     options: LanceOptions, uri: str, version: int | str | tuple[str | None, int | None] | None = None
 ) -> lance_format.LanceDataset:
     """Open a table as it is, without the columns that a statement adds to it; see `open_at`."""
-    return lance_format.dataset(
-        uri, version, storage_options=options.storage, verify_checksums=options.verify_checksums
-    )
+    return _open(options, uri, version)
 
 
 def branch_uri(options: LanceOptions) -> str:
@@ -74,3 +73,14 @@ def branch_uri(options: LanceOptions) -> str:
     if options.branch is None:
         return options.path
     return open_at(options, options.path, (options.branch, None)).uri
+
+
+def _open(
+    options: LanceOptions,
+    uri: str,
+    version: int | str | tuple[str | None, int | None] | None = None,
+    asof: datetime.datetime | None = None,
+) -> lance_format.LanceDataset:
+    return lance_format.dataset(
+        uri, version, asof, storage_options=options.storage, verify_checksums=options.verify_checksums, session=_SESSION
+    )

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyroaring
 
 from lance_format.arguments import checked, checked_methods
-from lance_format.file import DEFAULT_CACHE_BYTES, LanceFileSession, SearchCache
+from lance_format.file import LanceFileSession
 from lance_format.object_store import absolute_uri
 from lance_format.progress import Report, Work, reported
 from lance_format.table.changes.rows.row_delta import with_new_columns
@@ -34,6 +34,7 @@ from lance_format.table.dataset.lance_operation import commit_operation, join_ap
 from lance_format.table.dataset.metadata import DatasetMetadata
 from lance_format.table.dataset.reporting import DatasetReports
 from lance_format.table.dataset.schema import LanceSchema
+from lance_format.table.dataset.session import Session
 from lance_format.table.dataset.stats import LanceStats
 from lance_format.table.dataset.tags import Tags
 from lance_format.table.format.file_entries import DataFile
@@ -56,6 +57,7 @@ class OpeningKeywords(OpeningTuning, total=False):
     metadata_cache_size_bytes: int | None
     default_scan_options: Mapping[str, Any] | None
     verify_checksums: bool | None
+    session: Session | None
 
 
 class CommitKeywords(WriteTuning, total=False):
@@ -79,6 +81,7 @@ def dataset(
     metadata_cache_size_bytes: int | None = None,
     default_scan_options: Mapping[str, Any] | None = None,
     verify_checksums: bool | None = None,
+    session: Session | None = None,
     **tuning: Unpack[OpeningTuning],
 ) -> LanceDataset:
     """Open a table.
@@ -102,9 +105,10 @@ def dataset(
     verify_checksums : bool, optional
         Whether reads compare the checksums of the table's files, which files of other writers lack. By default, the
         entry `lance.verify_checksums` in the configuration of the table decides; without it they are compared.
+    session : Session, optional
+        A cache that other tables share, instead of an own one.
     **tuning
-        Tuning arguments of pylance (`block_size`, `index_cache_size_bytes`, `read_params`, `session` …): accepted and
-        ignored.
+        Tuning arguments of pylance (`block_size`, `index_cache_size_bytes`, `read_params` …): accepted and ignored.
 
     Raises
     ------
@@ -120,7 +124,7 @@ def dataset(
         If its manifest is malformed.
     """
     check_opening(tuning)
-    cache = SearchCache(DEFAULT_CACHE_BYTES if metadata_cache_size_bytes is None else metadata_cache_size_bytes)
+    cache = (session or Session(metadata_cache_size_bytes=metadata_cache_size_bytes)).cache
     directory = TableDirectory.at(uri, storage_options, verifies=verify_checksums is not False)
     number = version if isinstance(version, int) and not isinstance(version, bool) else None
     manifest = load_latest(directory) if number is None else load_version(directory, number)
@@ -173,6 +177,10 @@ class LanceDataset(DatasetReports, DatasetChanges, DatasetColumns, DatasetMetada
     def data_storage_version(self) -> str:
         """The default file format version of new data files."""
         return str(self._table.manifest.file_version)
+
+    def session(self) -> Session:
+        """Return the session of the table, an own one if none was given."""
+        return Session.of(self._table.cache)
 
     def checkout_version(self, version: Reference) -> LanceDataset:
         """Return another version of the table.

@@ -6,10 +6,11 @@ Statistics include deleted rows. These may keep a zone from being skipped, but n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from lance_format.expressions.pruning import classify
 from lance_format.file import ROWS_PER_ZONE
+from lance_format.object_store import run_together
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.scan.projection import Projection
@@ -22,7 +23,6 @@ _MAX_FRAGMENTS_AHEAD = 32
 """Statistics of one fragment take about a millisecond, or two requests; for more fragments tasks share the work."""
 _NUM_SAMPLES = 4
 _WORTHLESS_SHARE = 0.75
-_REQUESTS_AT_ONCE = 16
 
 
 def prune(projection: Projection, files: FragmentFiles, ranges: RowRanges, num_rows: int) -> RowRanges:
@@ -123,11 +123,13 @@ def prune_ahead(projection: Projection, fragments: Sequence[FragmentRanges]) -> 
 
     found = list(fragments)
     samples = large[:: -(-len(large) // _NUM_SAMPLES)]
-    with ThreadPoolExecutor(_REQUESTS_AT_ONCE, "lance-prune") as pool:
-        for group in (samples, [index for index in large if index not in samples]):
-            for index, ranges in zip(group, pool.map(pruned, group), strict=True):
-                found[index] = fragments[index][0], ranges
-            left = sum(found[index][1].num_rows for index in samples)
-            if left > _WORTHLESS_SHARE * sum(fragments[index][1].num_rows for index in samples):
-                break
+    store = fragments[0][0].directory.store
+    for group in (samples, [index for index in large if index not in samples]):
+        calls = [partial(pruned, index) for index in group]
+        results = run_together(store, calls) if store.is_remote else [call() for call in calls]
+        for index, ranges in zip(group, results, strict=True):
+            found[index] = fragments[index][0], ranges
+        left = sum(found[index][1].num_rows for index in samples)
+        if left > _WORTHLESS_SHARE * sum(fragments[index][1].num_rows for index in samples):
+            break
     return found

@@ -55,7 +55,6 @@ class OpeningTuning(_Placement, total=False):
     index_cache_size_bytes: Any
     metadata_cache_size: Any
     read_params: Any
-    session: Any
 
 
 _AUTO_CLEANUP = ("interval", "older_than_seconds", "retain_versions")

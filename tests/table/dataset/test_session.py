@@ -1,0 +1,54 @@
+"""Tables that are opened with a session share what finds their rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_format
+from lance_format import InvalidInputError, LanceError, Session
+
+ROWS = pa.table({"n": [row * 7919**4 % 2**61 for row in range(100_000)]})
+
+
+def test_the_end_of_a_file_is_read_once(tmp_path: Path) -> None:
+    written = lance_format.write_dataset(ROWS, tmp_path / "table")
+    session = Session()
+    opened = lance_format.dataset(tmp_path / "table", session=session)
+    opened.take([7])
+    assert opened.session().is_same_as(session)
+    assert session.size_bytes() > 0
+    file = tmp_path / "table" / "data" / written.get_fragments()[0].data_files()[0].path
+    content = file.read_bytes()
+    file.write_bytes(content[:-100] + bytes(100))
+    again = lance_format.dataset(tmp_path / "table", session=session)
+    assert again.take([7, 99_999]) == ROWS.take([7, 99_999])
+    with pytest.raises(LanceError, match=file.name):
+        lance_format.dataset(tmp_path / "table").take([7])
+
+
+def test_tables_do_not_mix(tmp_path: Path) -> None:
+    session = Session(metadata_cache_size_bytes=100_000)
+    tables = [ROWS, pa.table({"n": ["text"] * 1000}), ROWS.slice(50_000)]
+    for number, table in enumerate(tables):
+        lance_format.write_dataset(table, tmp_path / str(number))
+    for _ in range(3):
+        for number, table in enumerate(tables):
+            opened = lance_format.dataset(tmp_path / str(number), session=session)
+            assert opened.take([999, 3]) == table.take([999, 3])
+            assert opened.to_table(filter="n IS NOT NULL").equals(table)
+    assert session.size_bytes() <= 100_000
+
+
+def test_a_session_of_no_bytes_keeps_nothing(tmp_path: Path) -> None:
+    lance_format.write_dataset(ROWS, tmp_path)
+    session = Session(metadata_cache_size_bytes=0)
+    assert lance_format.dataset(tmp_path, session=session).take([7]) == ROWS.take([7])
+    assert session.size_bytes() == 0
+    assert not session.is_same_as(Session())
+    with pytest.raises(InvalidInputError, match="metadata_cache_size_bytes"):
+        Session(metadata_cache_size_bytes=-1)
+    with pytest.raises(InvalidInputError, match="session"):
+        lance_format.dataset(tmp_path, session="none")  # type: ignore[arg-type]
