@@ -64,6 +64,9 @@ final class Input {
     return Joins.bytes(node).doubleValue() / (VALUE_BYTES * (1 + node.output().size()));
   }
 
+  /** Whether it is known to have no more rows than are read. */
+  boolean isCounted() { return scan() != null && !scan().isAggregated() || node instanceof LocalRelation; }
+
   /** Whether it has the same rows each time that it is read. */
   boolean isRepeatable() { return isRepeatable(node); }
 

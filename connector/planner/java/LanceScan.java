@@ -38,6 +38,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filtering {
   private static final int MAX_SHOWN = 1000;
 
+  /** A sample is trusted so far: tables of which it shows no row are not broadcast however large they are. */
+  private static final double LEAST_SHARE = 0.125;
+
   final StructType schema;
   final Map options;
   private final Facts facts;
@@ -146,11 +149,11 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return value == null ? "" : ", " + what + ": " + value;
   }
 
-  /** The number of rows to be read: fewer than the table has if the tasks are known to skip some. */
-  public Statistics estimateStatistics() {
-    long rows = isStreamed || plan() == null ? facts.rows() : plannedRows();
-    double share = facts.rows() == 0 ? 1 : (double) rows / facts.rows();
-    return new LanceStatistics(rows, Math.max((long) (facts.sizeInBytes(schema) * share), 1));
+  /** The rows to be returned: fewer than the table has if the tasks skip some, or a sample has shown that filters do. */
+  public synchronized Statistics estimateStatistics() {
+    double rows = plannedOrAllRows() * (share < 0 ? 1 : Math.max(share, LEAST_SHARE));
+    double part = facts.rows() == 0 ? 1 : rows / facts.rows();
+    return new LanceStatistics((long) rows, Math.max((long) (facts.sizeInBytes(schema) * part), 1));
   }
 
   /** The tasks, as the driver's Python process plans them; null if it does not. */

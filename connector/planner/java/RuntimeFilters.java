@@ -87,6 +87,7 @@ final class RuntimeFilters extends Rule {
     if (inputs.isEmpty()) return plan;
     Set repeated = repeated(plan);
     for (int i = 0; i < inputs.size(); i++) consider((Input) inputs.get(i), repeated);
+    plan.invalidateStatsCache();  // Samples have told more about them.
     for (Input next = smallest(inputs); next != null; next = smallest(inputs)) {
       next.isDone = true;
       if (isForced() || next.isSelective && next.rows <= MAX_KEYS) transfer(next);
@@ -246,10 +247,11 @@ final class RuntimeFilters extends Rule {
     return true;
   }
 
-  /** The keys of an input, each once, and no more than one too many. */
+  /** The keys of an input; each once and no more than one too many, if they may be too many. */
   private static LogicalPlan keys(Place from) {
     Seq keys = Trees.seq(Arrays.asList(new Object[] {from.column}));
     LogicalPlan rows = new Project(keys, narrowed(from.chain, from.input, from.column.references()));
+    if (from.input.isCounted() && from.input.read <= MAX_KEYS) return rows;
     LogicalPlan distinct = (LogicalPlan) Trees.made(Aggregate.class, new Object[] {keys, keys, rows});
     Expression most = new Literal(Integer.valueOf(MAX_KEYS + 1), IntegerType$.MODULE$);
     return new GlobalLimit(most, new LocalLimit(most, distinct));
@@ -261,7 +263,7 @@ final class RuntimeFilters extends Rule {
       LogicalPlan keys = keys(from);
       return Trees.pruning(edge.target.column, keys, keys.output(), 0, false);
     }
-    LogicalPlan side = edge.side;
+    LogicalPlan side = (LogicalPlan) edge.side.transformDown(new Removal());  // As in the plan, so that it is reused.
     if (!from.input.filters.isEmpty()) {
       Map found = new IdentityHashMap();
       found.put(from.input.node, from.input);
