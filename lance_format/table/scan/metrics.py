@@ -9,6 +9,7 @@ from dataclasses import field
 
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ReadCounter
+from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.scan.index_pruning import PrunedFragments
 from lance_format.table.scan.late_materialisation import Pace, Stages
 from lance_format.table.scan.scanned_fragment import ScannedRows
@@ -109,14 +110,20 @@ class ScanMeter:
     num_rows: int
     pruned: PrunedFragments = field(default_factory=PrunedFragments)
     reads: ReadCounter = field(default_factory=ReadCounter)
-    fragments_scanned: int = 0
+    scanned: set[int] = field(default_factory=set)
+    """Ids of the fragments that were read."""
     rows_scanned: int = 0
     rows_returned: int = 0
     started: float = field(default_factory=time.perf_counter)
 
-    def metered(self, rows: Iterable[ScannedRows], num_fragments: int = 1) -> Iterator[ScannedRows]:
-        """Count the rows of fragments that are returned."""
-        self.fragments_scanned += num_fragments
+    def begin(self, pace: Pace) -> None:
+        """Go on at another pace."""
+        self.rows_scanned += self.pace.num_seen
+        self.pace = pace
+
+    def metered(self, rows: Iterable[ScannedRows], scans: Iterable[FragmentReader]) -> Iterator[ScannedRows]:
+        """Count fragments, and their rows that are returned."""
+        self.scanned.update(scan.fragment.id for scan in scans)
         for batch, live in rows:
             self.rows_returned += batch.num_rows
             yield batch, live
@@ -130,7 +137,7 @@ class ScanMeter:
             bytes_read=self.reads.num_bytes,
             files_opened=self.reads.num_files,
             fragments=self.num_fragments,
-            fragments_scanned=self.fragments_scanned,
+            fragments_scanned=len(self.scanned),
             rows=max(self.num_rows, rows_scanned),  # Tables of early releases lack their number.
             rows_scanned=rows_scanned,
             rows_returned=self.rows_returned,

@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_format.arguments import checked_methods
-from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.datatypes import Schema
+from lance_format.errors import InvalidInputError
+from lance_format.expressions import Expression, as_expression, conjunction, conjuncts
 from lance_format.table.fragments.row_columns import ROW_OFFSET
+from lance_format.table.scan.late_materialisation import Pace
+from lance_format.table.scan.metrics import ScanMeter
 from lance_format.table.scan.options import ColumnOrdering, ScanOptions
+from lance_format.table.scan.scanned_fragment import Window
 from lance_format.table.scan.scanner import LanceScanner, plan_output
+from lance_format.table.scan.sort_order import as_ordering, is_comparable, not_after, sorted_indices
 from lance_format.table.scan.take import locate_row_numbers, take_found
-from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, ScanTask
+from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask
+from lance_format.table.scan.zone_order import Zones
 from lance_format.table.versions.table_version import TableVersion
+
+_PENDING_ROWS = 32 * 1024
+"""Minimum number of rows that are sorted at once."""
+_GROWTH = 4
 
 
 @checked_methods
 class OrderedScanner(LanceScanner):
     """A scanner that returns sorted rows; see `LanceDataset.scanner`.
 
-    The sort columns of all passing rows are held in memory, and 16 bytes more per row.
+    Without a limit, the sort columns of all passing rows are held in memory, and 16 bytes more per row. With one, the
+    best rows so far are, and rows that the first sort column puts after all of them are skipped: whole zones by their
+    statistics, other rows before their other columns are read.
 
     Parameters
     ----------
@@ -42,7 +51,8 @@ class OrderedScanner(LanceScanner):
 
     def __init__(self, table: TableVersion, options: ScanOptions) -> None:
         super().__init__(table, options)
-        self._orderings = [_as_ordering(ordering) for ordering in options.order_by]
+        self._orderings = [as_ordering(ordering) for ordering in options.order_by]
+        self._num_needed = None if options.limit is None else options.offset + options.limit
         names = list(dict.fromkeys(ordering.column_name for ordering in self._orderings))
         keys = dataclasses.replace(
             options,
@@ -54,12 +64,12 @@ class OrderedScanner(LanceScanner):
             blob_handling=None,
             order_by=(),
         )
-        self._keys = LanceScanner(table, keys)
+        self._keys = KeyScanner(table, keys)
         self._rows = plan_output(table, dataclasses.replace(options, filter=None))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the sorted rows as a stream."""
-        yield from self._sorted(self._keys.to_table(), self._options.offset)
+        yield from self._sorted(self._keys.read_keys(self._orderings, self._num_needed), self._options.offset)
 
     def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
         """Divide the scan into parts that are sorted separately; see `LanceScanner.plan_tasks`.
@@ -75,14 +85,12 @@ class OrderedScanner(LanceScanner):
 
     def read_task(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
         """Read the first `limit` rows of a task in order. The caller merges the sorted tasks."""
-        batches = self._keys.read_task(task)
-        yield from self._sorted(pa.Table.from_batches(batches, self._keys.projected_schema), 0)
+        yield from self._sorted(self._keys.read_keys(self._orderings, self._num_needed, task), 0)
 
     def _sorted(self, keys: pa.Table, offset: int) -> Iterator[pa.RecordBatch]:
         self._metrics = self._keys.metrics
-        order = np.lexsort([_ranks(keys[ordering.column_name], ordering) for ordering in reversed(self._orderings)])
-        stop = None if self._options.limit is None else offset + self._options.limit
-        positions = keys[ROW_OFFSET].to_numpy()[order[offset:stop]]
+        order = sorted_indices(keys, self._orderings)
+        positions = keys[ROW_OFFSET].to_numpy()[order[offset : self._num_needed]]
         found = locate_row_numbers(self._table, positions)
         for start in range(0, positions.size, self._batch_size):
             batch = (numbers[start : start + self._batch_size] for numbers in found)
@@ -90,28 +98,72 @@ class OrderedScanner(LanceScanner):
             yield from (rows.combine_chunks() if rows.num_columns else rows).to_batches()
 
 
-def _as_ordering(ordering: Any) -> ColumnOrdering:
-    if isinstance(ordering, str):
-        return ColumnOrdering(ordering)
-    if not hasattr(ordering, "column_name"):  # That of pylance is accepted too.
-        raise InvalidInputError(f"order_by has {ordering!r}; names of columns or ColumnOrdering are needed")
-    return ColumnOrdering(ordering.column_name, bool(ordering.ascending), bool(ordering.nulls_first))
+class KeyScanner(LanceScanner):
+    """A scanner of sort columns and `_rowoffset`."""
+
+    def read_keys(self, orderings: list[ColumnOrdering], count: int | None, task: ScanTask | None = None) -> pa.Table:
+        """Read the keys of all rows, or some among which those of the first rows are.
+
+        Parameters
+        ----------
+        orderings : list of ColumnOrdering
+        count : int, optional
+            Number of first rows; by default all.
+        task : ScanTask, optional
+            The rows to choose from; by default all.
+        """
+        meter = self._meter(Window()) if task is None else self._task_meter(task, Window())
+        found = self._whole() if task is None else self._ranges_of(task)
+        with self._reporting(meter):
+            column = self._comparable(orderings[0])
+            if count is None or column is None:
+                return pa.Table.from_batches(self._read_step(found, meter), self.projected_schema)
+            fragments = [part for part in found if len(part[1])]
+            if not fragments or not count:
+                return self.projected_schema.empty_table()
+            return self._first_keys(Zones.of(fragments, column, orderings[0]), orderings, count, meter)
+
+    def _first_keys(self, zones: Zones, orderings: list[ColumnOrdering], count: int, meter: ScanMeter) -> pa.Table:
+        """Read zones, in steps that grow, without rows that the first sort column puts after enough known ones."""
+        best, scanner, first = self.projected_schema.empty_table(), self, orderings[0]
+        num_rows = pending_rows = max(_PENDING_ROWS, 4 * count)
+        while len(zones):
+            part, zones = zones.cut(num_rows)
+            num_rows *= _GROWTH
+            pending, size = [best], best.num_rows
+            for batch in scanner._read_step(part, meter):
+                pending.append(pa.Table.from_batches([batch]))
+                size += batch.num_rows
+                if size >= pending_rows:
+                    pending = [_first(pending, orderings, count)]
+                    size = pending[0].num_rows
+            best = _first(pending, orderings, count)
+            term = not_after(best[first.column_name][-1], first) if best.num_rows == count else None
+            if term is not None:
+                scanner = self._narrowed(term)
+                zones = zones.within(as_expression(term, self.projected_schema))
+        return best
+
+    def _read_step(self, fragments: Iterable[FragmentRanges], meter: ScanMeter) -> Iterator[pa.RecordBatch]:
+        """Read keys without reporting the scan."""
+        meter.begin(Pace.start(self._batch_size, Window(), self._projection.filter))
+        for batch, _ in self._read_fragments(fragments, Window(), meter):
+            yield self._projection.apply(batch)
+
+    def _narrowed(self, term: Expression) -> KeyScanner:
+        """Return the scanner of those rows for which a predicate is true, too."""
+        predicate = self._projection.filter
+        both = term if predicate is None else conjunction((term, *conjuncts(predicate.expression)))
+        return KeyScanner(self._table, dataclasses.replace(self._options, filter=both))
+
+    def _comparable(self, ordering: ColumnOrdering) -> Schema | None:
+        """Return the stored column of an ordering; None if filters cannot compare its values as they are sorted."""
+        fields = [field for field in self._projection.output_source.fields if field.name == ordering.column_name]
+        column = dataclasses.replace(self._projection.output_source, fields=tuple(fields))
+        visible = self.projected_schema.field(ordering.column_name).type
+        return column if is_comparable(visible) and column.to_storage().types == [visible] else None
 
 
-def _ranks(column: pa.ChunkedArray, ordering: ColumnOrdering) -> npt.NDArray[np.int64]:
-    """Return numbers that order like the values. NaN exceeds all other numbers."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_float16(column.type):
-        column = column.cast(pa.float32())
-    ranks: npt.NDArray[np.int64]
-    try:
-        ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        raise NotSupportedError(
-            f"rows cannot be sorted by column {ordering.column_name!r} of type {column.type}"
-        ) from error
-    if not ordering.ascending:
-        ranks = -ranks
-    ranks[column.is_null().to_numpy()] = -len(ranks) - 1 if ordering.nulls_first else len(ranks) + 1
-    return ranks
+def _first(parts: list[pa.Table], orderings: list[ColumnOrdering], count: int) -> pa.Table:
+    rows = pa.concat_tables(parts)
+    return rows.take(pa.array(sorted_indices(rows, orderings)[:count]))

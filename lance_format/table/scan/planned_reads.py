@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 from lance_format.datatypes import Schema
 from lance_format.expressions.pruning import classify
 from lance_format.file import ROWS_PER_ZONE, PageSizes
@@ -134,9 +131,9 @@ def _read_of(
         lacking = {".".join(path) for path in projection.filter.columns if path not in statistics}
         if statistics:
             borders = classify(projection.filter, statistics, num_rows).boundaries
-            zones, zones_read = len(borders) - 1, int(_touched(borders, wanted).sum())
+            zones, zones_read = len(borders) - 1, int(wanted.touched(borders).sum())
     everything = _page_sizes(files, projection.source)
-    touched = [(sizes, _touched(sizes.first_rows, wanted)) for sizes in everything]
+    touched = [(sizes, wanted.touched(sizes.first_rows)) for sizes in everything]
     tested = _page_sizes(files, projection.filter_source)
     reads = FragmentReads(
         fragment_id,
@@ -148,7 +145,7 @@ def _read_of(
         sum(int(mask.sum()) for _, mask in touched),
         sum(int(sizes.size_bytes.sum()) for sizes in everything),
         sum(int(sizes.size_bytes[mask].sum()) for sizes, mask in touched),
-        sum(int(sizes.size_bytes[_touched(sizes.first_rows, wanted)].sum()) for sizes in tested),
+        sum(int(sizes.size_bytes[wanted.touched(sizes.first_rows)].sum()) for sizes in tested),
         "" if len(wanted) else STATISTICS,
     )
     return reads, lacking
@@ -156,10 +153,3 @@ def _read_of(
 
 def _page_sizes(files: FragmentFiles, schema: Schema) -> list[PageSizes]:
     return [sizes for file, held in files.parts(schema).items() for sizes in files.reader(file).page_sizes(held)]
-
-
-def _touched(borders: npt.NDArray[np.int64], ranges: RowRanges) -> npt.NDArray[np.bool_]:
-    """Return for each interval between borders whether a range has a row of it."""
-    first = np.searchsorted(ranges.stops, borders[:-1], side="right")
-    begins = np.append(ranges.starts, np.iinfo(np.int64).max)[first]
-    return np.asarray((begins < borders[1:]) & (borders[:-1] < borders[1:]))

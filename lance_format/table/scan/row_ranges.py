@@ -111,6 +111,12 @@ class RowRanges:
         starts, stops, mine, theirs = starts[both], stops[both], mine[both], theirs[both]
         return RowRanges(starts, stops, self.certain[mine] | other.certain[theirs])._joined()
 
+    def touched(self, borders: Bounds) -> Flags:
+        """Return for each interval between borders whether one of the rows is in it."""
+        first = np.searchsorted(self.stops, borders[:-1], side="right")
+        begins = np.append(self.starts, np.iinfo(np.int64).max)[first]
+        return np.asarray((begins < borders[1:]) & (borders[:-1] < borders[1:]))
+
     def _covering(self, rows: Bounds) -> Bounds:
         """Return the range of each row, -1 for none."""
         index = np.searchsorted(self.starts, rows, side="right") - 1

@@ -203,11 +203,19 @@ class LanceScanner:
 
     def matching(self) -> Iterator[ScannedRows]:
         """Read the rows that pass the filter and the window, with all columns that outputs need."""
-        num_rows = int(self._fragments.columns.physical_rows.sum())
         window = Window(self._options.offset, self._options.limit)
-        meter = ScanMeter(Pace.start(self._batch_size, window, self._projection.filter), len(self._fragments), num_rows)
-        meter.pruned = self._pruned
-        yield from self._read(self._whole(), window, meter)
+        yield from self._read(self._whole(), window, self._meter(window))
+
+    def _meter(self, window: Window) -> ScanMeter:
+        """Return the meter of a scan of all fragments."""
+        num_rows = int(self._fragments.columns.physical_rows.sum())
+        pace = Pace.start(self._batch_size, window, self._projection.filter)
+        return ScanMeter(pace, len(self._fragments), num_rows, self._pruned)
+
+    def _task_meter(self, task: ScanTask, window: Window) -> ScanMeter:
+        """Return the meter of a scan of one task."""
+        pace = Pace.start(self._batch_size, window, self._projection.filter)
+        return ScanMeter(pace, len(task.fragment_ids), task.num_rows)
 
     def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
         """Divide the scan into parts that can be read anywhere, in any order; see `read_task`.
@@ -291,9 +299,7 @@ class LanceScanner:
     def matching_in(self, task: ScanTask) -> Iterator[ScannedRows]:
         """Read the matching rows of a task; see `matching`."""
         window = Window(0, None if self._projection.filter is None else self._options.limit)
-        pace = Pace.start(self._batch_size, window, self._projection.filter)
-        meter = ScanMeter(pace, len(task.fragment_ids), task.num_rows)
-        yield from self._read(self._ranges_of(task), window, meter)
+        yield from self._read(self._ranges_of(task), window, self._task_meter(task, window))
 
     def _whole(self) -> Iterator[FragmentRanges]:
         """Return the rows of all fragments that may be needed."""
@@ -342,8 +348,13 @@ class LanceScanner:
 
     def _read(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[ScannedRows]:
         """Read ranges of physical rows, and report the metrics at the end."""
-        try:
+        with self._reporting(meter):
             yield from self._read_fragments(fragments, window, meter)
+
+    @contextlib.contextmanager
+    def _reporting(self, meter: ScanMeter) -> Iterator[None]:
+        try:
+            yield
         finally:
             self._metrics = meter.metrics()
             report(self._table.uri, self._table.manifest.version, self._metrics, self._options.scan_stats_callback)
@@ -363,7 +374,7 @@ class LanceScanner:
             for (scan, ranges), known in zip(group, together, strict=True):
                 meter.rows_scanned += ranges.num_rows
                 found = self._read_one(scan, ranges, meter) if known is None else [known]
-                for batch, rows in meter.metered(found):
+                for batch, rows in meter.metered(found, [scan]):
                     yield projection.complete(batch, rows), rows
             if not self._table.directory.store.is_remote:
                 pace.widen()
@@ -394,7 +405,7 @@ class LanceScanner:
                     found = materialise(self._stages, *opened[0], window, pace)
                 else:
                     found = materialise_together(self._stages, opened, window, pace, meter.reads)
-                for batch, rows in meter.metered(found, len(opened)):
+                for batch, rows in meter.metered(found, [fragment.scan for fragment, _ in opened]):
                     yield projection.complete(batch, rows), rows
             if window.is_over:
                 return

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from lance_format.datatypes import Schema
 from lance_format.expressions.pruning import classify
+from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file import ROWS_PER_ZONE
 from lance_format.object_store import run_together
 from lance_format.table.fragments.open_files import FragmentFiles
@@ -132,4 +134,36 @@ def prune_ahead(projection: Projection, fragments: Sequence[FragmentRanges]) -> 
         left = sum(found[index][1].num_rows for index in samples)
         if left > _WORTHLESS_SHARE * sum(fragments[index][1].num_rows for index in samples):
             break
+    return found
+
+
+def statistics_ahead(fragments: Sequence[FragmentRanges], column: Schema) -> Sequence[ZoneStatistics | None]:
+    """Return the statistics of one flat column of each fragment, if the fragments are few.
+
+    Those of fragments without statistics, and of small ones, are None.
+
+    Parameters
+    ----------
+    fragments : sequence of (FragmentReader, RowRanges)
+    column : Schema
+
+    Raises
+    ------
+    CorruptFileError
+        If the statistics are malformed, or contradict themselves or their file.
+    """
+    large = [index for index, (_, ranges) in enumerate(fragments) if ranges.num_rows > ROWS_PER_ZONE]
+    found: list[ZoneStatistics | None] = [None] * len(fragments)
+    if not large or len(large) > _MAX_FRAGMENTS_AHEAD:
+        return found
+
+    def statistics(index: int) -> ZoneStatistics | None:
+        scan, _ = fragments[index]
+        with scan.open() as files:
+            known = files.zone_statistics(column).get((column.names[0],))
+        return known if known is not None and known.num_rows.sum() == scan.physical_rows() else None
+
+    with ThreadPoolExecutor(_REQUESTS_AT_ONCE, "lance-prune") as pool:
+        for index, known in zip(large, pool.map(statistics, large), strict=True):
+            found[index] = known
     return found

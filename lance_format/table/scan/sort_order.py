@@ -1,0 +1,92 @@
+"""The order of sorted rows: ranks of their values, and the rows that can precede a given one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.expressions import Expression
+from lance_format.expressions.nodes import Column, Comparison, IsNull, Literal, Or
+from lance_format.table.fragments.row_columns import ROW_OFFSET
+from lance_format.table.scan.options import ColumnOrdering
+
+Ranks = npt.NDArray[np.int64]
+
+
+def as_ordering(ordering: Any) -> ColumnOrdering:
+    """Return an ordering in any of its forms: a name, or that of pylance.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is none.
+    """
+    if isinstance(ordering, str):
+        return ColumnOrdering(ordering)
+    if not hasattr(ordering, "column_name"):
+        raise InvalidInputError(f"order_by has {ordering!r}; names of columns or ColumnOrdering are needed")
+    return ColumnOrdering(ordering.column_name, bool(ordering.ascending), bool(ordering.nulls_first))
+
+
+def sorted_indices(keys: pa.Table, orderings: list[ColumnOrdering]) -> Ranks:
+    """Return the indices of rows in their order. Equal rows keep the order of the table.
+
+    Parameters
+    ----------
+    keys : pa.Table
+        The sort columns, and `_rowoffset`.
+    orderings : list of ColumnOrdering
+        The first is the most significant.
+    """
+    ranks = [rank(keys[ordering.column_name], ordering) for ordering in reversed(orderings)]
+    return np.lexsort([keys[ROW_OFFSET].to_numpy(), *ranks])
+
+
+def rank(column: pa.ChunkedArray, ordering: ColumnOrdering) -> Ranks:
+    """Return numbers that order like the values. NaN exceeds all other numbers.
+
+    Raises
+    ------
+    NotSupportedError
+        If values of the type have no order.
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_float16(column.type):
+        column = column.cast(pa.float32())
+    try:
+        ranks: Ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        raise NotSupportedError(
+            f"rows cannot be sorted by column {ordering.column_name!r} of type {column.type}"
+        ) from error
+    if not ordering.ascending:
+        ranks = -ranks
+    ranks[column.is_null().to_numpy()] = -len(ranks) - 1 if ordering.nulls_first else len(ranks) + 1
+    return ranks
+
+
+def not_after(value: pa.Scalar, ordering: ColumnOrdering) -> Expression | None:
+    """Return the predicate of rows that precede or equal a value of their column; None if all rows do."""
+    column = Column((ordering.column_name,))
+    if not value.is_valid:
+        return IsNull(column) if ordering.nulls_first else None
+    within = Comparison("<=" if ordering.ascending else ">=", column, Literal(value))
+    return Or((within, IsNull(column))) if ordering.nulls_first else within
+
+
+def is_comparable(arrow_type: pa.DataType) -> bool:
+    """Return whether `not_after` can compare values of a type."""
+    return bool(
+        pa.types.is_integer(arrow_type)
+        or pa.types.is_floating(arrow_type)
+        or pa.types.is_decimal(arrow_type)
+        or pa.types.is_temporal(arrow_type)
+        or pa.types.is_boolean(arrow_type)
+        or arrow_type in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+    ) and not pa.types.is_float16(arrow_type)
