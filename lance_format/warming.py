@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lance_format.aggregation import Aggregate, PartialAggregation
 from lance_format.array_encodings.value_slices import ValueSlices
+from lance_format.expressions.patterns import like
 from lance_format.masks import filter_values
 from lance_format.table.dataset.dataset import dataset
 from lance_format.table.dataset.write_dataset import write_dataset
@@ -62,10 +63,12 @@ def _unpack() -> None:
 
 
 def _filter() -> None:
-    """Filter numbers of every width by a mask that is true half the time."""
+    """Match texts, and filter numbers of every width by a mask that is true half the time."""
     mask = pa.array(np.arange(_NUM_ROWS) % 2 == 0)
     for bits in (8, 16, 32, 64):
         filter_values(pa.array(np.zeros(_NUM_ROWS, f"u{bits // 8}")), mask)
+    for arrow_type in (pa.string(), pa.large_string()):
+        like(pa.repeat(pa.scalar("text", arrow_type), _NUM_ROWS), "%ex%", ignore_case=False)
 
 
 def _aggregate() -> None:

@@ -30,6 +30,7 @@ from lance_format.expressions.checked_arithmetic import compute_checked
 from lance_format.expressions.functions import FUNCTIONS
 from lance_format.expressions.nodes import ArithmeticOperator, Expression
 from lance_format.expressions.order import compare, is_among
+from lance_format.expressions.patterns import like
 from lance_format.expressions.rendering import name_to_sql, to_sql
 
 Value: TypeAlias = pa.Array | pa.Scalar
@@ -202,12 +203,6 @@ def _in(node: Any, values: list[Value]) -> Value:
     return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
 
 
-def _like(node: Any, values: list[Value]) -> Value:
-    slashes = len(node.pattern) - len(node.pattern.rstrip("\\"))
-    pattern = node.pattern + "\\" if slashes % 2 else node.pattern  # one at the end is literal
-    return pc.match_like(values[0], pattern, ignore_case=node.ignore_case)
-
-
 _WRAPPING: dict[ArithmeticOperator, Callable[[Any, Any], Value]] = {
     "+": pc.add,
     "-": pc.subtract,
@@ -251,7 +246,7 @@ _APPLY: dict[type[Expression], Callable[[Any, list[Value]], Value]] = {
     nodes.And: _connective(pc.and_kleene),
     nodes.Or: _connective(pc.or_kleene),
     nodes.In: _in,
-    nodes.Like: _like,
+    nodes.Like: lambda node, values: like(values[0], node.pattern, node.ignore_case),
     nodes.Arithmetic: _arithmetic,
     nodes.CheckedArithmetic: lambda node, values: compute_checked(node.operator, values[0], values[1], node.type),
     nodes.Cast: lambda node, values: cast(values[0], node.type, null_on_failure=node.null_on_failure),

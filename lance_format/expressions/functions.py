@@ -27,6 +27,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.expressions import calendar, json_functions, lists
 from lance_format.expressions.casts import round_decimals
 from lance_format.expressions.order import compare
+from lance_format.expressions.patterns import contains
 from lance_format.lazy_dataclasses import dataclass
 
 _MOST_REPEATED_BYTES = 1 << 28
@@ -264,7 +265,7 @@ FUNCTIONS: dict[str, Function] = {
     "||": Function(lambda *values: _concat(*values, nulls="emit_null"), ("text", "text")),
     "starts_with": Function(_match(pc.starts_with), ("string", "constant")),
     "ends_with": Function(_match(pc.ends_with), ("string", "constant")),
-    "contains": Function(_match(pc.match_substring), ("string", "constant")),
+    "contains": Function(_match(contains), ("string", "constant")),
     "strpos": _POSITION,
     "position": _POSITION,
     "instr": _POSITION,

@@ -1,0 +1,95 @@
+"""Matching of texts with literals and `%`: `LIKE` and `contains`.
+
+Arrow matches other patterns, beginnings and ends of texts, and few rows; see `lance_format.kernels.substring`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.kernels.substring import match_literals
+
+_LEAST_ROWS = 4096
+"""Arrow matches fewer rows sooner than a kernel is called."""
+_SAMPLED_BYTES = 4096
+
+
+def like(values: Any, pattern: str, ignore_case: bool) -> Any:
+    r"""Return whether texts match a pattern of `LIKE`, where `\` makes the next character literal.
+
+    Parameters
+    ----------
+    values : pa.Array or pa.Scalar
+    pattern : str
+    ignore_case : bool
+    """
+    literals = None if ignore_case else _literals(pattern)
+    if literals is not None and any((*literals[1:-1], literals[0] and literals[-1])) and _is_fit(values):
+        return _matches(values, literals)
+    slashes = len(pattern) - len(pattern.rstrip("\\"))
+    whole = pattern + "\\" if slashes % 2 else pattern  # one at the end is literal
+    return pc.match_like(values, whole, ignore_case=ignore_case)
+
+
+def contains(values: Any, pattern: str) -> Any:
+    """Return whether texts contain another.
+
+    Parameters
+    ----------
+    values : pa.Array or pa.Scalar
+    pattern : str
+    """
+    return _matches(values, ["", pattern, ""]) if pattern and _is_fit(values) else pc.match_substring(values, pattern)
+
+
+def _literals(pattern: str) -> list[str] | None:
+    """Return the texts around `%`, without empty ones in between; None if there is no `%`, or a character may vary."""
+    parts, characters = [""], iter(pattern)
+    for character in characters:
+        match character:
+            case "_":
+                return None
+            case "%":
+                parts.append("")
+            case "\\":
+                parts[-1] += next(characters, "\\")
+            case _:
+                parts[-1] += character
+    return None if len(parts) == 1 else [parts[0], *filter(None, parts[1:-1]), parts[-1]]
+
+
+def _is_fit(values: Any) -> bool:
+    return (
+        isinstance(values, pa.Array) and len(values) >= _LEAST_ROWS and values.type in (pa.string(), pa.large_string())
+    )
+
+
+def _matches(values: pa.Array, literals: list[str]) -> pa.BooleanArray:
+    parts = [literal.encode() for literal in literals]
+    _, offset_bytes, value_bytes = values.buffers()
+    width = np.int32 if values.type == pa.string() else np.int64
+    offsets = np.frombuffer(offset_bytes, width, len(values) + 1, values.offset * np.dtype(width).itemsize)
+    data = np.frombuffer(value_bytes or b"", np.uint8)
+    data.flags.writeable = offsets.flags.writeable = False  # The kernel is compiled once per width.
+    found = np.zeros(len(values), np.bool_)
+    borders = np.cumsum([0, *(len(part) for part in parts)])
+    anchor = _rarest(parts, data[offsets[0] : offsets[0] + _SAMPLED_BYTES])
+    match_literals(data, offsets, np.frombuffer(b"".join(parts), np.uint8), borders, *anchor, found)
+    return pa.array(found, mask=values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None)
+
+
+def _rarest(parts: list[bytes], sample: Any) -> tuple[int, int, int]:
+    """Return the index of a literal, and the offsets of two of its bytes, that are rare in a sample."""
+    counts = np.bincount(sample, minlength=256) + 1
+    candidates = []
+    for index, part in enumerate(parts):
+        if part:
+            one, *others = np.argsort(counts[list(part)], kind="stable")[:2].tolist()
+            other = others[0] if others else one
+            count = counts[part[other]] if others else counts.sum()
+            candidates.append((int(counts[part[one]] * count), index, one, other))
+    return min(candidates)[1:]
