@@ -2,7 +2,8 @@
 
 The passing rows of several batches are gathered, so that the other columns take few requests.
 `lance_format.file.reading.column_reader` decides per page whether to read ranges or single rows. If most rows pass, all
-columns are read at once. Small fragments are tested together. Groups of rows, and of small fragments, grow from one to
+columns are read at once. If few rows pass the terms on numbers, dates and the like, the other columns of the filter are
+read for these rows only. Small fragments are tested together. Groups of rows, and of small fragments, grow from one to
 the next, so that the first rows arrive early.
 
 Abadi et al., "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007.
@@ -18,8 +19,28 @@ import pyarrow as pa
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import NotSupportedError
-from lance_format.expressions import BoundExpression, Expression
-from lance_format.expressions.nodes import In, walk
+from lance_format.expressions import (
+    BoundExpression,
+    Expression,
+    bind,
+    columns_of,
+    conjunction,
+    conjuncts,
+    filter_mask,
+)
+from lance_format.expressions.nodes import (
+    And,
+    Column,
+    Comparison,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    NullSafeEqual,
+    Or,
+    walk,
+)
 from lance_format.file.columns.dictionaries import concat
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ReadCounter
@@ -49,6 +70,8 @@ _LARGE_ROW_BYTES = 128
 _DENSE_SHARE = 0.25
 _DENSE_SHARE_OF_LARGE_ROWS = 0.75
 """Minimum share of passing rows for reading all columns at once; measured by `benchmarks/scans.py`."""
+_SPARSE_SHARE = 1 / 64
+"""Maximum share of rows that pass the first terms for reading the other columns of the filter for these rows only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +87,15 @@ class Stages:
         Other columns that outputs need.
     are_whole : bool
         Whether outputs need their columns without narrowing.
+    first : FirstTerms, optional
+        None if the filter has no terms to test first.
     """
 
     projection: Projection
     kept: Schema
     late: Schema
     are_whole: bool
+    first: FirstTerms | None = None
 
     @classmethod
     def of(cls, projection: Projection) -> Stages:
@@ -83,6 +109,7 @@ class Stages:
             dataclasses.replace(tested, fields=kept),
             dataclasses.replace(outputs, fields=tuple(field for field in rests if field is not None)),
             all(projection.source.field(field.name) == field for field in outputs.fields),
+            None if projection.filter is None else FirstTerms.of(projection.filter, tested),
         )
 
     def passing(self, batch: pa.RecordBatch, rows: LiveRows, kept: Schema, window: Window) -> ScannedRows:
@@ -141,6 +168,66 @@ class Stages:
         return pa.RecordBatch.from_arrays(arrays, schema=self.projection.output_source.to_storage())
 
 
+@dataclass(frozen=True, slots=True)
+class FirstTerms:
+    """Terms of a filter on columns that are read fast, all of which must hold.
+
+    Parameters
+    ----------
+    predicate : BoundExpression
+    source : Schema
+        Columns of these terms.
+    rest : Schema
+        Other columns of the filter.
+    """
+
+    predicate: BoundExpression
+    source: Schema
+    rest: Schema
+
+    @classmethod
+    def of(cls, predicate: BoundExpression, columns: Schema) -> FirstTerms | None:
+        """Return the terms to test first; None if that is none or all of them, or a term may fail for other rows.
+
+        Parameters
+        ----------
+        predicate : BoundExpression
+        columns : Schema
+            The stored columns of the predicate.
+        """
+        if not all(isinstance(node, _ALWAYS_DEFINED) for node in walk(predicate.expression)):
+            return None
+        fast = {field.name for field in columns.to_storage() if _is_fast(field.type)}
+        terms = tuple(
+            term for term in conjuncts(predicate.expression) if {path[0] for path in columns_of(term)} <= fast
+        )
+        used = {path[0] for term in terms for path in columns_of(term)}
+        source, rest = (
+            dataclasses.replace(
+                columns, fields=tuple(field for field in columns.fields if (field.name in used) is first)
+            )
+            for first in (True, False)
+        )
+        if not source.fields or not rest.fields:
+            return None
+        return cls(bind(conjunction(terms), source.to_storage()), source, rest)
+
+    def mask(self, batch: pa.RecordBatch, seen: Seen) -> pa.BooleanArray:
+        """Return for every row of a batch whether the terms hold, and count the rows."""
+        mask = filter_mask(self.predicate, batch)
+        seen.num_first += batch.num_rows
+        seen.num_passed_first += mask.true_count
+        return mask
+
+
+def _is_fast(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_primitive(arrow_type) or pa.types.is_decimal(arrow_type))
+
+
+_ALWAYS_DEFINED = (Column, Literal, Comparison, NullSafeEqual, And, Or, Not, IsNull, In, Like)
+"""Nodes that cannot fail for any values of their children."""
+
+
 @dataclass(slots=True)
 class Pace:
     """State of a scan that adapts its reads.
@@ -159,6 +246,8 @@ class Pace:
         Number of small fragments tested together.
     at_once : bool
         Whether enough rows pass that reading all columns at once costs less.
+    first_alone : bool
+        Whether so few rows pass the first terms that reading the other columns of the filter afterwards costs less.
     num_seen : int
         Number of rows tested so far.
     """
@@ -169,6 +258,7 @@ class Pace:
     most_tested_rows: int = _TESTED_ROWS
     together: int = 1
     at_once: bool = False
+    first_alone: bool = False
     num_seen: int = 0
 
     @classmethod
@@ -202,6 +292,7 @@ class Pace:
         is_large = seen.late_bytes > _LARGE_ROW_BYTES * seen.num_passed
         share = _DENSE_SHARE_OF_LARGE_ROWS if is_large else _DENSE_SHARE
         self.at_once = seen.num_passed >= share * seen.num_rows
+        self.first_alone = seen.num_first > 0 and seen.num_passed_first <= _SPARSE_SHARE * seen.num_first
 
 
 def _num_constants(predicate: Expression) -> int:
@@ -215,6 +306,9 @@ class Seen:
 
     num_rows: int = 0
     num_passed: int = 0
+    num_first: int = 0
+    num_passed_first: int = 0
+    """Numbers of rows for which the first terms were tested alone, and of those that passed."""
     tested_bytes: int = 0
     late_bytes: int = 0
 
@@ -351,11 +445,9 @@ def _in_two_stages(
     """Read the columns of the filter, and the others for the passing rows."""
     group: list[ScannedRows] = []
     size_bytes = 0
-    for batch, rows in fragment.read(stages.projection.filter_source, ranges, batch_size=pace.tested_rows):
+    for batch, rows in _tested(stages, fragment, ranges, pace, seen):
         passed = stages.passing(batch, rows, stages.kept, window)
-        seen.num_rows += batch.num_rows
         seen.num_passed += passed[0].num_rows
-        seen.tested_bytes += batch.nbytes
         if passed[0].num_rows:
             group.append(passed)
             size_bytes += passed[0].nbytes
@@ -365,6 +457,42 @@ def _in_two_stages(
             seen.late_bytes += yield from _complete(stages, fragment, group, pace.batch_size)
             group, size_bytes = [], 0
     seen.late_bytes += yield from _complete(stages, fragment, group, pace.batch_size)
+
+
+def _tested(stages: Stages, fragment: OpenFragment, ranges: RowRanges, pace: Pace, seen: Seen) -> Iterator[ScannedRows]:
+    """Read the columns of the filter, of all rows or of those that pass the first terms."""
+    first = stages.first
+    if first is not None and pace.first_alone:
+        yield from _tested_first(first, fragment, ranges, pace, seen)
+        return
+    for batch, rows in fragment.read(stages.projection.filter_source, ranges, batch_size=pace.tested_rows):
+        if first is not None and not seen.num_first:  # A sample suffices.
+            first.mask(batch, seen)
+        seen.num_rows += batch.num_rows
+        seen.tested_bytes += batch.nbytes
+        yield batch, rows
+
+
+def _tested_first(
+    first: FirstTerms, fragment: OpenFragment, ranges: RowRanges, pace: Pace, seen: Seen
+) -> Iterator[ScannedRows]:
+    passed: list[ScannedRows] = []
+    for batch, rows in fragment.read(first.source, ranges, batch_size=pace.tested_rows):
+        mask = first.mask(batch, seen)
+        seen.num_rows += batch.num_rows
+        seen.tested_bytes += batch.nbytes
+        if mask.true_count:
+            passed.append((filter_rows(batch, mask), rows.filter(mask)))
+    if not passed:
+        return
+    left = LiveRows.concatenate([rows for _, rows in passed])
+    known = _of_size([batch for batch, _ in passed], pace.tested_rows)
+    rest = (batch for batch, _ in fragment.take(first.rest, left, batch_size=pace.tested_rows))
+    start = 0
+    for one, other in in_step([known, rest]):
+        names = [*one.schema.names, *other.schema.names]
+        yield pa.RecordBatch.from_arrays([*one.columns, *other.columns], names), left.slice(start, one.num_rows)
+        start += one.num_rows
 
 
 def _complete(

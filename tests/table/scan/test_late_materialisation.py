@@ -89,6 +89,15 @@ _FILTERS = {
         row["later"] is None and row["double"] is not None and row["double"] > 900
     ),
     "_rowoffset < 3000 AND key > 900": lambda row: row["_rowoffset"] < 3000 and row["key"] > 900,
+    "text LIKE '%7%' AND key = 500": lambda row: row["key"] == 500 and "7" in (row["text"] or ""),
+    "pair.a < 900 AND cluster < 100 AND text IS NOT NULL AND cluster > 3": lambda row: (
+        row["pair"] is not None and row["pair"]["a"] < 900 and 3 < row["cluster"] < 100 and row["text"] is not None
+    ),
+    "(later = 5 OR double < 60) AND text <> '' AND _rowoffset > 100": lambda row: (
+        (row["later"] == 5 or (row["double"] is not None and row["double"] < 60))
+        and row["text"] is not None
+        and row["_rowoffset"] > 100
+    ),
     "_fragid = 1": lambda row: row["_fragid"] == 1,
 }
 
@@ -117,6 +126,7 @@ def passing(table: LanceDataset) -> _Passing:
     limit=st.sampled_from([None, 0, 1, 100, 3000]),
     offset=st.sampled_from([None, 0, 7, 1000]),
     batch_size=st.sampled_from([None, 1, 100, 3000]),
+    sparse_share=st.sampled_from([late_materialisation._SPARSE_SHARE, 0.2, 1]),
 )
 def test_filtered_scans(
     table: LanceDataset,
@@ -126,10 +136,13 @@ def test_filtered_scans(
     limit: int | None,
     offset: int | None,
     batch_size: int | None,
+    sparse_share: float,
 ) -> None:
     first = offset or 0
     wanted = passing.rows[predicate][first : None if limit is None else first + limit]
-    batches = list(table.to_batches(columns, filter=predicate, limit=limit, offset=offset, batch_size=batch_size))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(late_materialisation, "_SPARSE_SHARE", sparse_share)
+        batches = list(table.to_batches(columns, filter=predicate, limit=limit, offset=offset, batch_size=batch_size))
     assert all(0 < batch.num_rows <= (batch_size or 8192) for batch in batches)
     whole = table.to_table(columns)
     assert sum(batch.num_rows for batch in batches) == len(wanted)
@@ -151,6 +164,27 @@ def test_other_columns_are_read_for_the_rows_that_pass_only(table: LanceDataset)
     whole = store.drain()
     assert dataset.to_table(["vector", "large"], filter="key % 100 = 50").num_rows
     assert store.drain() < whole / 2  # Small fragments are read whole.
+
+
+def test_texts_of_the_filter_are_read_for_rows_that_pass_its_numbers(tmp_path: Path) -> None:
+    rows = pa.table({"a": _RNG.permutation(50_000), "text": [f"{number:050}" for number in range(50_000)]})
+    lance_format.write_dataset(rows, tmp_path / "t")
+    dataset, store = counted(tmp_path / "t")
+    dataset.count_rows("a < 20")
+    numbers = store.drain()
+    dataset.count_rows("text LIKE '%7%'")
+    texts = store.drain()
+    expected = [number for number in rows["a"].to_pylist() if number < 20]
+    assert dataset.to_table(["a"], filter="text LIKE '%0%' AND a < 20")["a"].to_pylist() == expected
+    assert store.drain() < numbers + texts / 2
+
+
+def test_term_that_fails_is_tested_for_all_rows(tmp_path: Path) -> None:
+    """Whether a query fails does not depend on the rows that pass the other terms."""
+    rows = pa.table({"a": _RNG.permutation(5000), "text": ["7"] * 4999 + ["seven"]})
+    dataset = lance_format.write_dataset(rows, tmp_path / "t")
+    with pytest.raises(lance_format.InvalidInputError, match="has no value for some row"):
+        dataset.to_table(filter="a < 0 AND cast(text as int) = 7")
 
 
 def test_a_limit_stops_early(tmp_path: Path) -> None:
