@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -125,7 +126,8 @@ class KeyScanner(LanceScanner):
 
     def _first_keys(self, zones: Zones, orderings: list[ColumnOrdering], count: int, meter: ScanMeter) -> pa.Table:
         """Read zones, in steps that grow, without rows that the first sort column puts after enough known ones."""
-        best, scanner, first = self.projected_schema.empty_table(), self, orderings[0]
+        best, scanner = self.projected_schema.empty_table(), self
+        comparable = list(itertools.takewhile(self._comparable, orderings))
         num_rows = pending_rows = max(_PENDING_ROWS, 4 * count)
         while len(zones):
             part, zones = zones.cut(num_rows)
@@ -138,10 +140,12 @@ class KeyScanner(LanceScanner):
                     pending = [_first(pending, orderings, count)]
                     size = pending[0].num_rows
             best = _first(pending, orderings, count)
-            term = not_after(best[first.column_name][-1], first) if best.num_rows == count else None
-            if term is not None:
-                scanner = self._narrowed(term)
-                zones = zones.within(as_expression(term, self.projected_schema))
+            if best.num_rows == count:
+                worst = [best[ordering.column_name][-1] for ordering in comparable]
+                # Rows that the first column excludes need no other column.
+                terms = [not_after(worst[:number], comparable[:number]) for number in sorted({1, len(worst)})]
+                scanner = self._narrowed(terms)
+                zones = zones.within(as_expression(terms[0], self.projected_schema))
         return best
 
     def _read_step(self, fragments: Iterable[FragmentRanges], meter: ScanMeter) -> Iterator[pa.RecordBatch]:
@@ -150,11 +154,11 @@ class KeyScanner(LanceScanner):
         for batch, _ in self._read_fragments(fragments, Window(), meter):
             yield self._projection.apply(batch)
 
-    def _narrowed(self, term: Expression) -> KeyScanner:
-        """Return the scanner of those rows for which a predicate is true, too."""
+    def _narrowed(self, terms: Sequence[Expression]) -> KeyScanner:
+        """Return the scanner of those rows for which further terms hold."""
         predicate = self._projection.filter
-        both = term if predicate is None else conjunction((term, *conjuncts(predicate.expression)))
-        return KeyScanner(self._table, dataclasses.replace(self._options, filter=both))
+        given = () if predicate is None else conjuncts(predicate.expression)
+        return KeyScanner(self._table, dataclasses.replace(self._options, filter=conjunction((*terms, *given))))
 
     def _comparable(self, ordering: ColumnOrdering) -> Schema | None:
         """Return the stored column of an ordering; None if filters cannot compare its values as they are sorted."""

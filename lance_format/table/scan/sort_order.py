@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError, NotSupportedError
-from lance_format.expressions import Expression
-from lance_format.expressions.nodes import Column, Comparison, IsNull, Literal, Or
+from lance_format.expressions import Expression, conjunction, disjunction
+from lance_format.expressions.nodes import Column, Comparison, ComparisonOperator, IsNull, Literal, Not
 from lance_format.table.fragments.row_columns import ROW_OFFSET
 from lance_format.table.scan.options import ColumnOrdering
 
@@ -71,13 +72,30 @@ def rank(column: pa.ChunkedArray, ordering: ColumnOrdering) -> Ranks:
     return ranks
 
 
-def not_after(value: pa.Scalar, ordering: ColumnOrdering) -> Expression | None:
-    """Return the predicate of rows that precede or equal a value of their column; None if all rows do."""
+def not_after(values: Sequence[pa.Scalar], orderings: Sequence[ColumnOrdering]) -> Expression:
+    """Return the predicate of the rows that precede or equal one in an order.
+
+    Parameters
+    ----------
+    values : sequence of pa.Scalar
+        Those of the row in the sort columns; see `is_comparable`.
+    orderings : sequence of ColumnOrdering
+        At least one.
+    """
+    value, ordering = values[0], orderings[0]
     column = Column((ordering.column_name,))
+    is_null = IsNull(column)
+    is_last = len(values) == 1
     if not value.is_valid:
-        return IsNull(column) if ordering.nulls_first else None
-    within = Comparison("<=" if ordering.ascending else ">=", column, Literal(value))
-    return Or((within, IsNull(column))) if ordering.nulls_first else within
+        sooner: tuple[Expression, ...] = () if ordering.nulls_first else (Not(is_null),)
+        same: tuple[Expression, ...] = (is_null,)
+    else:
+        operator: ComparisonOperator = ("<=" if is_last else "<") if ordering.ascending else (">=" if is_last else ">")
+        sooner = (Comparison(operator, column, Literal(value)), *((is_null,) if ordering.nulls_first else ()))
+        same = () if is_last else (Comparison("=", column, Literal(value)),)
+    if same and not is_last:
+        same = (conjunction((*same, not_after(values[1:], orderings[1:]))),)
+    return disjunction((*sooner, *same))
 
 
 def is_comparable(arrow_type: pa.DataType) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Sequence
 
@@ -79,10 +80,10 @@ class Zones:
         end = int(np.searchsorted(np.cumsum(self.stops - self.starts), wanted)) + 1
         taken = self._chosen(np.lexsort([self.starts[:end], self.owners[:end]]))
         rows = []
-        for owner in np.unique(taken.owners).tolist():
-            mine = taken.owners == owner
-            scan, ranges = self.fragments[owner]
-            zones = RowRanges(taken.starts[mine], taken.stops[mine], np.zeros(int(mine.sum()), np.bool_))
+        firsts = np.flatnonzero(np.diff(taken.owners, prepend=-1)).tolist()
+        for first, stop in itertools.pairwise([*firsts, len(taken)]):
+            scan, ranges = self.fragments[taken.owners[first]]
+            zones = RowRanges(taken.starts[first:stop], taken.stops[first:stop], np.zeros(stop - first, np.bool_))
             rows.append((scan, ranges.intersect(zones)))
         return rows, self._chosen(np.arange(end, max(end, len(self.bounds))))
 
