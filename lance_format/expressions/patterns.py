@@ -1,10 +1,11 @@
 """Matching of texts with literals and `%`: `LIKE` and `contains`.
 
-Arrow matches other patterns, beginnings and ends of texts, and few rows; see `lance_format.kernels.substring`.
+Arrow matches regular expressions, beginnings and ends of texts, and few rows; see `lance_format.kernels.substring`.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ _SAMPLED_BYTES = 4096
 def like(values: Any, pattern: str, ignore_case: bool) -> Any:
     r"""Return whether texts match a pattern of `LIKE`, where `\` makes the next character literal.
 
+    Arrow's own function takes escaped characters at the ends of some patterns for two characters.
+
     Parameters
     ----------
     values : pa.Array or pa.Scalar
@@ -28,11 +31,16 @@ def like(values: Any, pattern: str, ignore_case: bool) -> Any:
     ignore_case : bool
     """
     literals = None if ignore_case else _literals(pattern)
-    if literals is not None and any((*literals[1:-1], literals[0] and literals[-1])) and _is_fit(values):
-        return _matches(values, literals)
-    slashes = len(pattern) - len(pattern.rstrip("\\"))
-    whole = pattern + "\\" if slashes % 2 else pattern  # one at the end is literal
-    return pc.match_like(values, whole, ignore_case=ignore_case)
+    match literals:
+        case [prefix, ""]:
+            return pc.starts_with(values, prefix)
+        case ["", suffix]:
+            return pc.ends_with(values, suffix)
+        case ["", middle, ""]:
+            return contains(values, middle)
+        case [_, _, *_] if _is_fit(values):
+            return _matches(values, literals)
+    return pc.match_substring_regex(values, _regex(pattern), ignore_case=ignore_case)
 
 
 def contains(values: Any, pattern: str) -> Any:
@@ -60,6 +68,21 @@ def _literals(pattern: str) -> list[str] | None:
             case _:
                 parts[-1] += character
     return None if len(parts) == 1 else [parts[0], *filter(None, parts[1:-1]), parts[-1]]
+
+
+def _regex(pattern: str) -> str:
+    parts, characters = [], iter(pattern)
+    for character in characters:
+        match character:
+            case "_":
+                parts.append(".")
+            case "%":
+                parts.append(".*")
+            case "\\":
+                parts.append(re.escape(next(characters, "\\")))
+            case _:
+                parts.append(re.escape(character))
+    return f"^(?s:{''.join(parts)})$"
 
 
 def _is_fit(values: Any) -> bool:

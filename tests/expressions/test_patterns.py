@@ -64,15 +64,20 @@ def _stored(texts: list[str | None], arrow_type: pa.DataType, hidden: bool, star
     arrow_type=st.sampled_from([pa.string(), pa.large_string()]),
     hidden=st.booleans(),
     start=st.integers(0, 9),
+    least_rows=st.sampled_from([0, 4096]),
 )
-def test_patterns(texts: list[str | None], pattern: str, arrow_type: pa.DataType, hidden: bool, start: int) -> None:
+def test_patterns(
+    texts: list[str | None], pattern: str, arrow_type: pa.DataType, hidden: bool, start: int, least_rows: int
+) -> None:
     if hidden:
         texts = [text or None for text in texts]
     array = _stored(texts, arrow_type, hidden, start)
     assert array.to_pylist() == texts
     regex = _regex(pattern)
     expected = [None if text is None else regex.fullmatch(text) is not None for text in texts]
+    patterns._LEAST_ROWS = least_rows  # The fixture restores it.
     assert like(array, pattern, ignore_case=False).to_pylist() == expected
+    assert [like(text, pattern, ignore_case=False).as_py() for text in array[:3]] == expected[:3]
     assert contains(array, pattern).to_pylist() == [None if text is None else pattern in text for text in texts]
 
 
