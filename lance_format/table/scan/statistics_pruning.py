@@ -5,8 +5,9 @@ Statistics include deleted rows. These may keep a zone from being skipped, but n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 from lance_format.datatypes import Schema
 from lance_format.expressions.pruning import classify
@@ -18,6 +19,8 @@ from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.scan.projection import Projection
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.scan.tasks import FragmentRanges
+
+_T = TypeVar("_T")
 
 _CERTAIN_ROWS = 32 * 1024
 """Minimum number of consecutive matching rows to read separately; for fewer, evaluating the filter costs less."""
@@ -125,11 +128,8 @@ def prune_ahead(projection: Projection, fragments: Sequence[FragmentRanges]) -> 
 
     found = list(fragments)
     samples = large[:: -(-len(large) // _NUM_SAMPLES)]
-    store = fragments[0][0].directory.store
     for group in (samples, [index for index in large if index not in samples]):
-        calls = [partial(pruned, index) for index in group]
-        results = run_together(store, calls) if store.is_remote else [call() for call in calls]
-        for index, ranges in zip(group, results, strict=True):
+        for index, ranges in zip(group, _waiting(fragments, pruned, group), strict=True):
             found[index] = fragments[index][0], ranges
         left = sum(found[index][1].num_rows for index in samples)
         if left > _WORTHLESS_SHARE * sum(fragments[index][1].num_rows for index in samples):
@@ -163,7 +163,13 @@ def statistics_ahead(fragments: Sequence[FragmentRanges], column: Schema) -> Seq
             known = files.zone_statistics(column).get((column.names[0],))
         return known if known is not None and known.num_rows.sum() == scan.physical_rows() else None
 
-    with ThreadPoolExecutor(_REQUESTS_AT_ONCE, "lance-prune") as pool:
-        for index, known in zip(large, pool.map(statistics, large), strict=True):
-            found[index] = known
+    for index, known in zip(large, _waiting(fragments, statistics, large), strict=True):
+        found[index] = known
     return found
+
+
+def _waiting(fragments: Sequence[FragmentRanges], read: Callable[[int], _T], indices: Sequence[int]) -> list[_T]:
+    """Call a function for some fragments, at once if it waits for a remote store; threads do not make others faster."""
+    store = fragments[0][0].directory.store
+    calls = [partial(read, index) for index in indices]
+    return run_together(store, calls) if store.is_remote else [call() for call in calls]
