@@ -123,6 +123,7 @@ CONSTRUCTED: list[type] = [
     lance_format.IndexConfig,
     lance_format.Transaction,
     lance_format.ScannerBuilder,
+    lance_format.Session,
     LanceFragment,
     LanceFileReader,
     LanceFileWriter,
