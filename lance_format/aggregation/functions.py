@@ -125,7 +125,7 @@ class _Count(_State):
         (counts,) = self._used(num_groups)
         if values is not None and values.null_count:
             groups = groups[validity(values)]
-        counts += np.bincount(groups, minlength=num_groups)
+        counts += np.bincount(groups, minlength=num_groups) if num_groups > 1 else groups.size
 
     def results(self, num_groups: int) -> pa.Array:
         return pa.array(self._used(num_groups)[0])

@@ -211,6 +211,16 @@ def add_integers(values: I64, valid: Bool, groups: I32, low: U64, high: I64, cou
         The number of rows.
     """
     all_valid = valid.size == 0
+    if all_valid and counts.size == 1:  # Its sum stays in registers.
+        lower, upper = low[0], high[0]
+        for row in range(values.size):
+            value = np.int64(values[row])
+            after = lower + np.uint64(value)
+            upper += (value >> np.int64(63)) + np.int64(after < lower)
+            lower = after
+        low[0], high[0] = lower, upper
+        counts[0] += values.size
+        return values.size
     for row in range(values.size):
         if all_valid or valid[row]:
             group = groups[row]
