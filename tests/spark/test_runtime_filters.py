@@ -270,4 +270,39 @@ class TestFilters:
         query = f"SELECT a.sale FROM {sales} a JOIN {sales} b ON a.part = b.sale WHERE b.part = 3"
         for value in ("true", "false"):
             with using(planner, {SETTING: value}):
-                assert "GlobalLimit" not in planner.sql(query)._jdf.queryExecution().optimizedPlan().toString()
+                assert "dynamicpruning" not in planner.sql(query)._jdf.queryExecution().optimizedPlan().toString()
+
+    @pytest.mark.parametrize(
+        ("value", "threshold", "join"),
+        [
+            ("true", "200KB", "BroadcastHashJoin"),
+            ("true", "20KB", "SortMergeJoin"),
+            ("false", "200KB", "SortMergeJoin"),
+        ],
+    )
+    def test_samples_tell_what_may_be_broadcast(
+        self, planner: SparkSession, sales: str, tmp_path: Path, value: str, threshold: str, join: str
+    ) -> None:
+        """They are trusted to an eighth of the size."""
+        parts = planner.range(0, 20_000, 1, 1).selectExpr("id", "id * 7919 % 20000 AS kind", "'a part' AS name")
+        append(parts, str(tmp_path / "parts.lance"))
+        load(planner, str(tmp_path / "parts.lance")).createOrReplaceTempView("joined_parts")
+        query = f"SELECT sale FROM {sales} LEFT SEMI JOIN joined_parts ON part = id AND name > 'a' AND kind < 20"
+        with using(planner, {SETTING: value, "spark.sql.autoBroadcastJoinThreshold": threshold}):
+            assert join in planner.sql(query)._jdf.queryExecution().sparkPlan().toString()
+
+    @pytest.mark.slow
+    def test_a_broadcast_input_is_read_once(self, planner: SparkSession, sales: str, tmp_path: Path) -> None:
+        """Although Spark offers to prune it by the rest of the query."""
+        append(planner.range(600).selectExpr("id", "-id AS kind"), str(tmp_path / "parts.lance"))
+        append(planner.sql("SELECT 5L AS lost, 'cable' AS why"), str(tmp_path / "losses.lance"))
+        for name in ("parts", "losses"):
+            load(planner, str(tmp_path / f"{name}.lance")).createOrReplaceTempView(f"joined_{name}")
+        query = f"""SELECT sale FROM {sales} JOIN joined_parts ON part = id
+            WHERE kind > -3 AND sale NOT IN (SELECT lost FROM joined_losses WHERE why LIKE '%a%b%')"""
+        with using(planner, {SETTING: "always"}):
+            frame = planner.sql(query)
+            assert len(frame.collect()) == 30
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+        assert "SubqueryBroadcast dynamicpruning" in plan
+        assert " Subquery dynamicpruning" not in plan

@@ -188,7 +188,7 @@ final class Edge {
   final Place source;
   final Place target;
   /** The side of the join that has the source, null if Spark cannot broadcast it; its keys, and which of them this is. */
-  final LogicalPlan side;
+  LogicalPlan side;
   final Seq keys;
   final int position;
   /** Whether the keys are queried, rather than taken from a broadcast. */

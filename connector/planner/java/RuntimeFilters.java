@@ -98,7 +98,9 @@ final class RuntimeFilters extends Rule {
       if (!input.filters.isEmpty()) found.put(input.node, input);
     }
     if (found.isEmpty()) return plan;
-    LogicalPlan rest = (LogicalPlan) plan.transformDown(new Removal());
+    Removal removal = new Removal(inputs);
+    for (int i = 0; i < inputs.size(); i++) removal.sides((Input) inputs.get(i));
+    LogicalPlan rest = (LogicalPlan) plan.transformDown(removal);
     return (LogicalPlan) rest.transformUpWithSubqueries(new Insertion(found));
   }
 
@@ -263,7 +265,7 @@ final class RuntimeFilters extends Rule {
       LogicalPlan keys = keys(from);
       return Trees.pruning(edge.target.column, keys, keys.output(), 0, false);
     }
-    LogicalPlan side = (LogicalPlan) edge.side.transformDown(new Removal());  // As in the plan, so that it is reused.
+    LogicalPlan side = edge.side;
     if (!from.input.filters.isEmpty()) {
       Map found = new IdentityHashMap();
       found.put(from.input.node, from.input);
@@ -329,15 +331,45 @@ final class RuntimeFilters extends Rule {
     return LanceScan.narrowed(relation, output);
   }
 
-  /** Takes away the filters that Spark offers in case that it broadcasts what it will not. */
+  /**
+   * Takes away the filters that Spark offers in case that it broadcasts what it will not, and all of its filters below what it
+   * broadcasts for others: they come from the rest of the query, and the broadcast would not be used again.
+   */
   private static final class Removal extends AbstractPartialFunction {
-    public boolean isDefinedAt(Object plan) {
-      if (!(plan instanceof Filter) || Input.scan(((Filter) plan).child()) == null) return false;
-      return Trees.unpruned(((Filter) plan).condition(), true) != ((Filter) plan).condition();
+    private final Map broadcast = new IdentityHashMap();
+
+    Removal(List inputs) {
+      for (int i = 0; i < inputs.size(); i++) {
+        List filters = ((Input) inputs.get(i)).filters;
+        for (int j = 0; j < filters.size(); j++) {
+          Edge edge = (Edge) filters.get(j);
+          if (!edge.isQueried) note(edge.side);
+        }
+      }
     }
 
-    public Object apply(Object plan) {
-      return filtered(Trees.unpruned(((Filter) plan).condition(), true), ((Filter) plan).child());
+    private void note(LogicalPlan plan) {
+      broadcast.put(plan, Boolean.TRUE);
+      for (int i = 0; i < plan.children().size(); i++) note((LogicalPlan) plan.children().apply(i));
+    }
+
+    /** Makes broadcasts that filter an input those that the plan will have. */
+    void sides(Input input) {
+      for (int i = 0; i < input.filters.size(); i++) {
+        Edge edge = (Edge) input.filters.get(i);
+        if (!edge.isQueried) edge.side = (LogicalPlan) edge.side.transformDown(this);
+      }
+    }
+
+    public boolean isDefinedAt(Object plan) {
+      if (!(plan instanceof Filter) || Input.scan(((Filter) plan).child()) == null) return false;
+      return condition((Filter) plan) != ((Filter) plan).condition();
+    }
+
+    public Object apply(Object plan) { return filtered(condition((Filter) plan), ((Filter) plan).child()); }
+
+    private Expression condition(Filter filter) {
+      return Trees.unpruned(filter.condition(), !broadcast.containsKey(filter.child()));
     }
   }
 
