@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lance_format.table.scan.deleted_rows_scan import DeletedRowsScanner
 from lance_format.table.scan.options import ScanOptions
-from lance_format.table.scan.ordered_scan import OrderedScanner
+from lance_format.table.scan.ordered.ordered_scan import OrderedScanner
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.versions.table_version import TableVersion
 

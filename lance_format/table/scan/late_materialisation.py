@@ -19,28 +19,6 @@ import pyarrow as pa
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import NotSupportedError
-from lance_format.expressions import (
-    BoundExpression,
-    Expression,
-    bind,
-    columns_of,
-    conjunction,
-    conjuncts,
-    filter_mask,
-)
-from lance_format.expressions.nodes import (
-    And,
-    Column,
-    Comparison,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    NullSafeEqual,
-    Or,
-    walk,
-)
 from lance_format.file.columns.dictionaries import concat
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ReadCounter
@@ -49,29 +27,15 @@ from lance_format.table.fragments.open_files import empty_columns_batch, in_step
 from lance_format.table.fragments.reader import filter_rows
 from lance_format.table.fragments.row_columns import LiveRows
 from lance_format.table.fragments.small_fragments import MOST_ROWS
+from lance_format.table.scan.first_terms import FirstTerms
+from lance_format.table.scan.pace import MAX_FILES_TOGETHER, TESTED_BYTES, Pace, Seen
 from lance_format.table.scan.projection import Projection
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.scan.scanned_fragment import OpenFragment, ScannedRows, Window, clip, read_together
 from lance_format.table.scan.tasks import FragmentRanges
 
-_FIRST_GROUP_ROWS = 32 * 1024
-_FIRST_LIMITED_GROUP_ROWS = 8 * 1024
-_MAX_GROUP_ROWS = 1024 * 1024
-_GROWTH = 4
 _GROUP_BYTES = 16 * 1024 * 1024
 """Maximum bytes of a group's filter columns that are part of the result."""
-_TESTED_ROWS = 64 * 1024
-_TESTED_BYTES = 8 * 1024 * 1024
-"""Bytes tested at once: every kernel call costs as much as some thousands of rows."""
-_TESTED_PER_CONSTANT = 16
-_MAX_FILES_TOGETHER = 64
-"""Fragments of at most `MOST_ROWS` rows are tested together, up to a number of files: all of them are open."""
-_LARGE_ROW_BYTES = 128
-_DENSE_SHARE = 0.25
-_DENSE_SHARE_OF_LARGE_ROWS = 0.75
-"""Minimum share of passing rows for reading all columns at once; measured by `benchmarks/scans.py`."""
-_SPARSE_SHARE = 1 / 64
-"""Maximum share of rows that pass the first terms for reading the other columns of the filter for these rows only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,151 +132,6 @@ class Stages:
         return pa.RecordBatch.from_arrays(arrays, schema=self.projection.output_source.to_storage())
 
 
-@dataclass(frozen=True, slots=True)
-class FirstTerms:
-    """Terms of a filter on columns that are read fast, all of which must hold.
-
-    Parameters
-    ----------
-    predicate : BoundExpression
-    source : Schema
-        Columns of these terms.
-    rest : Schema
-        Other columns of the filter.
-    """
-
-    predicate: BoundExpression
-    source: Schema
-    rest: Schema
-
-    @classmethod
-    def of(cls, predicate: BoundExpression, columns: Schema) -> FirstTerms | None:
-        """Return the terms to test first; None if that is none or all of them, or a term may fail for other rows.
-
-        Parameters
-        ----------
-        predicate : BoundExpression
-        columns : Schema
-            The stored columns of the predicate.
-        """
-        if not all(isinstance(node, _ALWAYS_DEFINED) for node in walk(predicate.expression)):
-            return None
-        fast = {field.name for field in columns.to_storage() if _is_fast(field.type)}
-        terms = tuple(
-            term for term in conjuncts(predicate.expression) if {path[0] for path in columns_of(term)} <= fast
-        )
-        used = {path[0] for term in terms for path in columns_of(term)}
-        source, rest = (
-            dataclasses.replace(
-                columns, fields=tuple(field for field in columns.fields if (field.name in used) is first)
-            )
-            for first in (True, False)
-        )
-        if not source.fields or not rest.fields:
-            return None
-        return cls(bind(conjunction(terms), source.to_storage()), source, rest)
-
-    def mask(self, batch: pa.RecordBatch, seen: Seen) -> pa.BooleanArray:
-        """Return for every row of a batch whether the terms hold, and count the rows."""
-        mask = filter_mask(self.predicate, batch)
-        seen.num_first += batch.num_rows
-        seen.num_passed_first += mask.true_count
-        return mask
-
-
-def _is_fast(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_primitive(arrow_type) or pa.types.is_decimal(arrow_type))
-
-
-_ALWAYS_DEFINED = (Column, Literal, Comparison, NullSafeEqual, And, Or, Not, IsNull, In, Like)
-"""Nodes that cannot fail for any values of their children."""
-
-
-@dataclass(slots=True)
-class Pace:
-    """State of a scan that adapts its reads.
-
-    Parameters
-    ----------
-    batch_size : int
-        Maximum number of rows per batch of the result.
-    group_rows : int
-        Number of rows tested before the other columns of the passing ones are read.
-    tested_rows : int
-        Number of rows tested at once.
-    most_tested_rows : int
-        Maximum of `tested_rows`, if their bytes allow it.
-    together : int
-        Number of small fragments tested together.
-    at_once : bool
-        Whether enough rows pass that reading all columns at once costs less.
-    first_alone : bool
-        Whether so few rows pass the first terms that reading the other columns of the filter afterwards costs less.
-    num_seen : int
-        Number of rows tested so far.
-    """
-
-    batch_size: int
-    group_rows: int
-    tested_rows: int
-    most_tested_rows: int = _TESTED_ROWS
-    together: int = 1
-    at_once: bool = False
-    first_alone: bool = False
-    num_seen: int = 0
-
-    @classmethod
-    def start(cls, batch_size: int, window: Window, predicate: BoundExpression | None = None) -> Pace:
-        """Return the first pace: few rows at once, and fewer with a small limit.
-
-        Filters with long lists of constants test many rows at once.
-
-        Parameters
-        ----------
-        batch_size : int
-        window : Window
-        predicate : BoundExpression, optional
-        """
-        first = _FIRST_GROUP_ROWS if window.left is None else _FIRST_LIMITED_GROUP_ROWS
-        hashed = 0 if predicate is None else _num_constants(predicate.expression)
-        return cls(batch_size, first, batch_size, max(_TESTED_ROWS, _TESTED_PER_CONSTANT * hashed))
-
-    def widen(self) -> None:
-        """Let more small fragments be read together."""
-        self.together = min(self.together * _GROWTH, _MAX_FILES_TOGETHER)
-
-    def observe(self, seen: Seen) -> None:
-        """Adapt to a group of rows."""
-        self.group_rows = min(self.group_rows * _GROWTH, _MAX_GROUP_ROWS)
-        self.widen()
-        if not seen.num_rows:
-            return
-        tested_rows = int(_TESTED_BYTES * seen.num_rows / max(seen.tested_bytes, 1))
-        self.tested_rows = max(self.batch_size, min(self.most_tested_rows, tested_rows))
-        is_large = seen.late_bytes > _LARGE_ROW_BYTES * seen.num_passed
-        share = _DENSE_SHARE_OF_LARGE_ROWS if is_large else _DENSE_SHARE
-        self.at_once = seen.num_passed >= share * seen.num_rows
-        self.first_alone = seen.num_first > 0 and seen.num_passed_first <= _SPARSE_SHARE * seen.num_first
-
-
-def _num_constants(predicate: Expression) -> int:
-    """Count the constants in lists, which every kernel call hashes."""
-    return sum(len(node.values) for node in walk(predicate) if isinstance(node, In))
-
-
-@dataclass(slots=True)
-class Seen:
-    """Observations on a group of rows: numbers tested and passed, and the sizes of their columns."""
-
-    num_rows: int = 0
-    num_passed: int = 0
-    num_first: int = 0
-    num_passed_first: int = 0
-    """Numbers of rows for which the first terms were tested alone, and of those that passed."""
-    tested_bytes: int = 0
-    late_bytes: int = 0
-
-
 def materialise(
     stages: Stages, fragment: OpenFragment, ranges: RowRanges, window: Window, pace: Pace
 ) -> Iterator[ScannedRows]:
@@ -349,7 +168,7 @@ def small_together(fragments: Iterable[FragmentRanges], pace: Pace) -> Iterator[
     for scan, ranges in fragments:
         size, files = ranges.num_rows, len(scan.fragment.files)
         is_small = size <= MOST_ROWS and not ranges.certain.any()
-        if group and (not is_small or num_rows + size > pace.tested_rows or num_files + files > _MAX_FILES_TOGETHER):
+        if group and (not is_small or num_rows + size > pace.tested_rows or num_files + files > MAX_FILES_TOGETHER):
             yield group
             group, num_rows, num_files = [], 0, 0
         if size:
@@ -384,7 +203,7 @@ def materialise_together(
         for found in [rows] if rows else fragment.read(read, ranges, batch_size=pace.tested_rows):
             pending.append((fragment, found))
             size_bytes += found[0].nbytes
-        if size_bytes >= _TESTED_BYTES:
+        if size_bytes >= TESTED_BYTES:
             yield from _test(stages, pending, at_once, window, pace, seen)
             pending, size_bytes = [], 0
     if pending:
@@ -404,8 +223,7 @@ def _test(
     kept = stages.projection.output_source if at_once else stages.kept
     masks = stages.masks([found for _, found in tested])
     for (fragment, (batch, rows)), mask in zip(tested, masks, strict=True):
-        seen.num_rows += batch.num_rows
-        seen.tested_bytes += batch.nbytes
+        seen.test(batch)
         if not mask.true_count:
             continue
         passed = stages.select(batch, rows, mask, kept, window)
@@ -468,8 +286,7 @@ def _tested(stages: Stages, fragment: OpenFragment, ranges: RowRanges, pace: Pac
     for batch, rows in fragment.read(stages.projection.filter_source, ranges, batch_size=pace.tested_rows):
         if first is not None and not seen.num_first:  # A sample suffices.
             first.mask(batch, seen)
-        seen.num_rows += batch.num_rows
-        seen.tested_bytes += batch.nbytes
+        seen.test(batch)
         yield batch, rows
 
 
@@ -479,8 +296,7 @@ def _tested_first(
     passed: list[ScannedRows] = []
     for batch, rows in fragment.read(first.source, ranges, batch_size=pace.tested_rows):
         mask = first.mask(batch, seen)
-        seen.num_rows += batch.num_rows
-        seen.tested_bytes += batch.nbytes
+        seen.test(batch)
         if mask.true_count:
             passed.append((filter_rows(batch, mask), rows.filter(mask)))
     if not passed:

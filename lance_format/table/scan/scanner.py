@@ -24,10 +24,11 @@ from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
 from lance_format.table.scan.index_pruning import PrunedFragments, prune_fragments, usable_indices
-from lance_format.table.scan.late_materialisation import Pace, Stages, materialise, materialise_together, small_together
+from lance_format.table.scan.late_materialisation import Stages, materialise, materialise_together, small_together
 from lance_format.table.scan.metrics import ScanMeter, ScanMetrics, describe_plan, report
 from lance_format.table.scan.opening import opened_ahead
 from lance_format.table.scan.options import ScanOptions
+from lance_format.table.scan.pace import Pace
 from lance_format.table.scan.planned_reads import PlannedReads, plan_reads
 from lance_format.table.scan.projection import Projection, plan_projection
 from lance_format.table.scan.row_lookup import RowLookup

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import lance_format
 from lance_format.table.dataset.dataset import LanceDataset
-from lance_format.table.scan import late_materialisation
+from lance_format.table.scan import pace
 from tests.table.counting import counted
 
 _ROWS = 3000
@@ -54,9 +54,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> LanceDataset:
 @pytest.fixture(autouse=True)
 def _small_groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patch:
-        patch.setattr(late_materialisation, "_FIRST_GROUP_ROWS", 256)
-        patch.setattr(late_materialisation, "_FIRST_LIMITED_GROUP_ROWS", 64)
-        patch.setattr(late_materialisation, "_MAX_GROUP_ROWS", 2048)
+        patch.setattr(pace, "_FIRST_GROUP_ROWS", 256)
+        patch.setattr(pace, "_FIRST_LIMITED_GROUP_ROWS", 64)
+        patch.setattr(pace, "_MAX_GROUP_ROWS", 2048)
         yield
 
 
@@ -126,7 +126,7 @@ def passing(table: LanceDataset) -> _Passing:
     limit=st.sampled_from([None, 0, 1, 100, 3000]),
     offset=st.sampled_from([None, 0, 7, 1000]),
     batch_size=st.sampled_from([None, 1, 100, 3000]),
-    sparse_share=st.sampled_from([late_materialisation._SPARSE_SHARE, 0.2, 1]),
+    sparse_share=st.sampled_from([pace._SPARSE_SHARE, 0.2, 1]),
 )
 def test_filtered_scans(
     table: LanceDataset,
@@ -141,7 +141,7 @@ def test_filtered_scans(
     first = offset or 0
     wanted = passing.rows[predicate][first : None if limit is None else first + limit]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(late_materialisation, "_SPARSE_SHARE", sparse_share)
+        patch.setattr(pace, "_SPARSE_SHARE", sparse_share)
         batches = list(table.to_batches(columns, filter=predicate, limit=limit, offset=offset, batch_size=batch_size))
     assert all(0 < batch.num_rows <= (batch_size or 8192) for batch in batches)
     whole = table.to_table(columns)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import lance_format
 from lance_format import ColumnOrdering
-from lance_format.table.scan import ordered_scan
+from lance_format.table.scan.ordered import ordered_scan
 
 _ROWS = 20_000
 _FLOATS = [math.nan, -math.nan, 0.0, -0.0, math.inf, -math.inf, None, 1.5]

@@ -13,15 +13,15 @@ from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import Expression, as_expression, conjunction, conjuncts
 from lance_format.table.fragments.row_columns import ROW_OFFSET
-from lance_format.table.scan.late_materialisation import Pace
 from lance_format.table.scan.metrics import ScanMeter
 from lance_format.table.scan.options import ColumnOrdering, ScanOptions
+from lance_format.table.scan.ordered.sort_order import as_ordering, is_comparable, not_after, sorted_indices
+from lance_format.table.scan.ordered.zone_order import Zones
+from lance_format.table.scan.pace import Pace
 from lance_format.table.scan.scanned_fragment import Window
 from lance_format.table.scan.scanner import LanceScanner, plan_output
-from lance_format.table.scan.sort_order import as_ordering, is_comparable, not_after, sorted_indices
 from lance_format.table.scan.take import locate_row_numbers, take_found
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask
-from lance_format.table.scan.zone_order import Zones
 from lance_format.table.versions.table_version import TableVersion
 
 _PENDING_ROWS = 32 * 1024

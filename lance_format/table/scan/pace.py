@@ -1,0 +1,117 @@
+"""The pace of a filtered scan: how many rows are tested at once, and which columns are read first, by what was seen."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_format.expressions import BoundExpression, Expression
+from lance_format.expressions.nodes import In, walk
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.table.scan.scanned_fragment import Window
+
+_FIRST_GROUP_ROWS = 32 * 1024
+_FIRST_LIMITED_GROUP_ROWS = 8 * 1024
+_MAX_GROUP_ROWS = 1024 * 1024
+_GROWTH = 4
+_TESTED_ROWS = 64 * 1024
+TESTED_BYTES = 8 * 1024 * 1024
+"""Bytes tested at once: every kernel call costs as much as some thousands of rows."""
+_TESTED_PER_CONSTANT = 16
+MAX_FILES_TOGETHER = 64
+"""Fragments of at most `MOST_ROWS` rows are tested together, up to a number of files: all of them are open."""
+_LARGE_ROW_BYTES = 128
+_DENSE_SHARE = 0.25
+_DENSE_SHARE_OF_LARGE_ROWS = 0.75
+"""Minimum share of passing rows for reading all columns at once; measured by `benchmarks/scans.py`."""
+_SPARSE_SHARE = 1 / 64
+"""Maximum share of rows that pass the first terms for reading the other columns of the filter for these rows only."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """State of a scan that adapts its reads.
+
+    Parameters
+    ----------
+    batch_size : int
+        Maximum number of rows per batch of the result.
+    group_rows : int
+        Number of rows tested before the other columns of the passing ones are read.
+    tested_rows : int
+        Number of rows tested at once.
+    most_tested_rows : int
+        Maximum of `tested_rows`, if their bytes allow it.
+    together : int
+        Number of small fragments tested together.
+    at_once : bool
+        Whether enough rows pass that reading all columns at once costs less.
+    first_alone : bool
+        Whether so few rows pass the first terms that reading the other columns of the filter afterwards costs less.
+    num_seen : int
+        Number of rows tested so far.
+    """
+
+    batch_size: int
+    group_rows: int
+    tested_rows: int
+    most_tested_rows: int = _TESTED_ROWS
+    together: int = 1
+    at_once: bool = False
+    first_alone: bool = False
+    num_seen: int = 0
+
+    @classmethod
+    def start(cls, batch_size: int, window: Window, predicate: BoundExpression | None = None) -> Pace:
+        """Return the first pace: few rows at once, and fewer with a small limit.
+
+        Filters with long lists of constants test many rows at once.
+
+        Parameters
+        ----------
+        batch_size : int
+        window : Window
+        predicate : BoundExpression, optional
+        """
+        first = _FIRST_GROUP_ROWS if window.left is None else _FIRST_LIMITED_GROUP_ROWS
+        hashed = 0 if predicate is None else _num_constants(predicate.expression)
+        return cls(batch_size, first, batch_size, max(_TESTED_ROWS, _TESTED_PER_CONSTANT * hashed))
+
+    def widen(self) -> None:
+        """Let more small fragments be read together."""
+        self.together = min(self.together * _GROWTH, MAX_FILES_TOGETHER)
+
+    def observe(self, seen: Seen) -> None:
+        """Adapt to a group of rows."""
+        self.group_rows = min(self.group_rows * _GROWTH, _MAX_GROUP_ROWS)
+        self.widen()
+        if not seen.num_rows:
+            return
+        tested_rows = int(TESTED_BYTES * seen.num_rows / max(seen.tested_bytes, 1))
+        self.tested_rows = max(self.batch_size, min(self.most_tested_rows, tested_rows))
+        is_large = seen.late_bytes > _LARGE_ROW_BYTES * seen.num_passed
+        share = _DENSE_SHARE_OF_LARGE_ROWS if is_large else _DENSE_SHARE
+        self.at_once = seen.num_passed >= share * seen.num_rows
+        self.first_alone = seen.num_first > 0 and seen.num_passed_first <= _SPARSE_SHARE * seen.num_first
+
+
+def _num_constants(predicate: Expression) -> int:
+    """Count the constants in lists, which every kernel call hashes."""
+    return sum(len(node.values) for node in walk(predicate) if isinstance(node, In))
+
+
+@dataclass(slots=True)
+class Seen:
+    """Observations on a group of rows: numbers tested and passed, and the sizes of their columns."""
+
+    num_rows: int = 0
+    num_passed: int = 0
+    num_first: int = 0
+    num_passed_first: int = 0
+    """Numbers of rows for which the first terms were tested alone, and of those that passed."""
+    tested_bytes: int = 0
+    late_bytes: int = 0
+
+    def test(self, batch: pa.RecordBatch) -> None:
+        """Count the rows of a batch of columns of the filter."""
+        self.num_rows += batch.num_rows
+        self.tested_bytes += batch.nbytes
