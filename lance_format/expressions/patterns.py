@@ -6,6 +6,7 @@ Arrow matches regular expressions, beginnings and ends of texts, and few rows; s
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from lance_format.kernels.substring import match_literals
 _LEAST_ROWS = 4096
 """Arrow matches fewer rows sooner than a kernel is called."""
 _SAMPLED_BYTES = 4096
+_WILDCARDS = {"_": ".", "%": ".*"}
+"""Characters that stand for others, as regular expressions."""
 
 
 def like(values: Any, pattern: str, ignore_case: bool) -> Any:
@@ -56,33 +59,30 @@ def contains(values: Any, pattern: str) -> Any:
 
 def _literals(pattern: str) -> list[str] | None:
     """Return the texts around `%`, without empty ones in between; None if there is no `%`, or a character may vary."""
-    parts, characters = [""], iter(pattern)
-    for character in characters:
-        match character:
-            case "_":
-                return None
-            case "%":
-                parts.append("")
-            case "\\":
-                parts[-1] += next(characters, "\\")
-            case _:
-                parts[-1] += character
+    parts = [""]
+    for character, is_literal in _characters(pattern):
+        if is_literal:
+            parts[-1] += character
+        elif character == "%":
+            parts.append("")
+        else:
+            return None
     return None if len(parts) == 1 else [parts[0], *filter(None, parts[1:-1]), parts[-1]]
 
 
 def _regex(pattern: str) -> str:
-    parts, characters = [], iter(pattern)
-    for character in characters:
-        match character:
-            case "_":
-                parts.append(".")
-            case "%":
-                parts.append(".*")
-            case "\\":
-                parts.append(re.escape(next(characters, "\\")))
-            case _:
-                parts.append(re.escape(character))
+    parts = (re.escape(text) if is_literal else _WILDCARDS[text] for text, is_literal in _characters(pattern))
     return f"^(?s:{''.join(parts)})$"
+
+
+def _characters(pattern: str) -> Iterator[tuple[str, bool]]:
+    """Yield the characters of a pattern, and whether each stands for itself. A backslash at the end does."""
+    characters = iter(pattern)
+    for character in characters:
+        if character == "\\":
+            yield next(characters, character), True
+        else:
+            yield character, character not in _WILDCARDS
 
 
 def _is_fit(values: Any) -> bool:

@@ -1,6 +1,5 @@
 package lance;
 
-import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
@@ -31,19 +30,19 @@ final class DistinctRows extends Rule {
   }
 
   private static final class Distinction extends AbstractPartialFunction {
-    public boolean isDefinedAt(Object plan) { return plan instanceof Aggregate && made((Aggregate) plan) != null; }
+    public boolean isDefinedAt(Object plan) { return plan instanceof Aggregate; }
     public Object apply(Object plan) { return made((Aggregate) plan); }
   }
 
-  /** The plan over a scan of distinct rows; null if it is as it should be. */
+  /** The plan over a scan of distinct rows; the same plan if it is as it should be. */
   private static LogicalPlan made(Aggregate plan) {
-    if (plan.isStreaming() || !ignoresRepetitions(plan)) return null;
+    if (plan.isStreaming() || !ignoresRepetitions(plan)) return plan;
     LogicalPlan below = plan.child();
     while (isOfSingleRows(below)) below = (LogicalPlan) below.children().head();
-    if (!(below instanceof DataSourceV2ScanRelation)) return null;
+    if (!(below instanceof DataSourceV2ScanRelation)) return plan;
     DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) below;
     LanceScan scan = relation.scan() instanceof LanceScan ? ((LanceScan) relation.scan()).distinct() : null;
-    if (scan == null) return null;
+    if (scan == null) return plan;
     Object made = Trees.replaced(relation, new Object[] {relation.scan()}, new Object[] {scan});
     return (LogicalPlan) plan.transformDown(new Exchange(relation, made));
   }
@@ -51,19 +50,10 @@ final class DistinctRows extends Rule {
   /** Whether an operator makes equal rows of equal rows. Scans with keys of joins return few rows, if they may. */
   private static boolean isOfSingleRows(LogicalPlan plan) {
     if (!(plan instanceof Project || plan instanceof Filter || plan instanceof Expand)) return false;
+    if (plan instanceof Filter && Trees.isPruned(((Filter) plan).condition())) return false;
     Seq all = plan.expressions();
-    for (int i = 0; i < all.size(); i++) {
-      Expression expression = (Expression) all.apply(i);
-      if (!expression.deterministic() || has(expression, DynamicPruningSubquery.class)) return false;
-    }
+    for (int i = 0; i < all.size(); i++) if (!((Expression) all.apply(i)).deterministic()) return false;
     return true;
-  }
-
-  private static boolean has(Expression expression, Class kind) {
-    if (kind.isInstance(expression)) return true;
-    Seq children = expression.children();
-    for (int i = 0; i < children.size(); i++) if (has((Expression) children.apply(i), kind)) return true;
-    return false;
   }
 
   private static boolean ignoresRepetitions(Aggregate plan) {

@@ -62,5 +62,8 @@ final class Trees {
     return isKept ? condition : Literal.TrueLiteral();
   }
 
+  /** Whether Spark prunes by a term of a condition. */
+  static boolean isPruned(Expression condition) { return unpruned(condition, false) != condition; }
+
   static Seq seq(List values) { return CollectionConverters.asScala(values).toSeq(); }
 }

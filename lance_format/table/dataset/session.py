@@ -34,7 +34,7 @@ class Session:
     @classmethod
     def of(cls, cache: SearchCache) -> Session:
         """Return the session of a cache."""
-        session = cls(metadata_cache_size_bytes=0)
+        session = cls.__new__(cls)
         session._cache = cache
         return session
 
