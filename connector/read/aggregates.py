@@ -4,12 +4,12 @@ The planner bridge writes the groups and aggregates as JSON:
 
 ```
 {"groups": [value, …],
- "functions": [[name, value or null], …],
+ "functions": [[name, its arguments: values …], …],
  "columns": the columns that the values need, a schema of Spark's as JSON}
 ```
 
 Values have the forms of `connector.read.values`; names are those of `lance_format.aggregation.functions`. The columns
-of the result are those of the groups, then those of the functions.
+of the result are those of the groups, then those of the functions: one each, or one per field of a state.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class AggregateReader(LanceReader):
             form = json.loads(pushed.aggregates or "")
             columns = StructType.fromJson(json.loads(form["columns"]))
             groups = [to_value(group) for group in form["groups"]]
-            functions = [(name, None if value is None else to_value(value)) for name, value in form["functions"]]
+            functions = [(name, [to_value(value) for value in values]) for name, *values in form["functions"]]
         except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.ArrowException) as error:
             raise InvalidInputError(f"the aggregates {pushed.aggregates!r:.200} cannot be read") from error
         super().__init__(options, columns, pushed)
         self._result = schema
         read = to_exchange_schema(columns)
         self._groups = [bind(group, read) for group in groups]
-        self._functions = [(name, None if value is None else bind(value, read)) for name, value in functions]
+        self._functions = [(name, [bind(value, read) for value in values]) for name, values in functions]
         self._known = KnownFragments([] if self._groups or self._filter is not None else self._functions)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
@@ -88,23 +88,30 @@ class AggregateReader(LanceReader):
             if known and not task.ranges:
                 return
             partition = ScanPartition(task)
-        aggregation = self._start(schema)
-        values = [value for _, value in self._functions]
+        aggregation = self._start()
         for batch in _joined(super().read(partition)):
             computed: dict[BoundExpression, pa.Array] = {}
             keys = [_compute(group, batch, computed) for group in self._groups]
-            arguments = [None if value is None else _compute(value, batch, computed) for value in values]
+            arguments = [
+                _argument([_compute(value, batch, computed) for value in values]) for _, values in self._functions
+            ]
             yield from _as_read(aggregation.add(keys, arguments, batch.num_rows), schema)
         yield from _as_read(aggregation.finish(), schema)
 
-    def _start(self, schema: pa.Schema) -> PartialAggregation:
-        names = schema.names
-        keys = pa.schema([(name, group.type) for name, group in zip(names, self._groups, strict=False)])
-        aggregates = [
-            Aggregate(name, function, None if value is None else value.type)
-            for name, (function, value) in zip(names[len(keys) :], self._functions, strict=True)
-        ]
+    def _start(self) -> PartialAggregation:
+        keys = pa.schema([(f"group {index}", group.type) for index, group in enumerate(self._groups)])
+        aggregates = []
+        for index, (name, values) in enumerate(self._functions):
+            argument = _argument([pa.array([], value.type) for value in values])
+            aggregates.append(Aggregate(f"function {index}", name, None if argument is None else argument.type))
         return PartialAggregation(keys, aggregates)
+
+
+def _argument(values: list[pa.Array]) -> pa.Array | None:
+    """Return the argument of a function: nothing, a value, or a struct of several."""
+    if len(values) > 1:
+        return pa.StructArray.from_arrays(values, [f"value {index}" for index in range(len(values))])
+    return values[0] if values else None
 
 
 def _compute(value: BoundExpression, batch: pa.RecordBatch, computed: dict[BoundExpression, pa.Array]) -> pa.Array:
@@ -131,4 +138,12 @@ def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _as_read(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for part in split(batch, _BATCH_ROWS):
-            yield pa.RecordBatch.from_arrays(part.columns, schema=schema) if len(schema) else part.select([])
+            yield pa.RecordBatch.from_arrays(_flattened(part), schema=schema) if len(schema) else part.select([])
+
+
+def _flattened(batch: pa.RecordBatch) -> list[pa.Array]:
+    """Return the columns, and the fields of those that are structs."""
+    found: list[pa.Array] = []
+    for array in batch.columns:
+        found += array.flatten() if pa.types.is_struct(array.type) else [array]
+    return found

@@ -23,13 +23,13 @@ class KnownFragments:
 
     Parameters
     ----------
-    functions : sequence of (str, BoundExpression or None)
+    functions : sequence of (str, sequence of BoundExpression)
         Functions and their arguments.
     """
 
-    def __init__(self, functions: Sequence[tuple[str, BoundExpression | None]]) -> None:
-        self._functions = [(name, None if value is None else _column(value)) for name, value in functions]
-        self.may_be_known = any(value is not None for _, value in functions) and all(
+    def __init__(self, functions: Sequence[tuple[str, Sequence[BoundExpression]]]) -> None:
+        self._functions = [(name, _column(values[0]) if len(values) == 1 else None) for name, values in functions]
+        self.may_be_known = any(values for _, values in functions) and all(
             name == "count_all" or (name in _KNOWN and column is not None) for name, column in self._functions
         )
         self._columns = list(dict.fromkeys(column for _, column in self._functions if column is not None))

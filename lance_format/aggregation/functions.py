@@ -6,6 +6,7 @@
 | `count` | values that are not null | int64 |
 | `sum` | integers; floating-point numbers; decimals | int64; float64; the decimals' own type |
 | `min`, `max` | anything in order: numbers, times, booleans, strings, binaries | its type |
+| moments and co-moments | float64, or structs of two | a state: see `lance_format.aggregation.moments` |
 
 Sums are computed with 128 bits or more. One that does not fit its type is returned as several partial values that do,
 so no sum overflows here. Floating-point numbers are in Spark's order: NaN equals itself and exceeds all others.
@@ -13,13 +14,14 @@ so no sum overflows here. Floating-point numbers are in Spark's order: NaN equal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lance_format.aggregation.moments import COMOMENTS, MOMENTS, Comoments, Moments
+from lance_format.aggregation.state import I32, Accumulator, State, Surplus
 from lance_format.aggregation.words import (
     I64,
     U64,
@@ -37,87 +39,11 @@ from lance_format.aggregation.words import (
 from lance_format.errors import NotSupportedError
 from lance_format.kernels.grouping import add_floats, add_integers, keep_extremes
 
-I32 = npt.NDArray[np.int32]
-Surplus: TypeAlias = Iterator[tuple[I64, pa.Array]]
-"""Numbers of groups, and further partial values of these."""
-
 _PENDING_ROWS = 1 << 16
 _WORD = 1 << 64
 
 
-class Accumulator(Protocol):
-    """Partial values of one function, per group."""
-
-    type: pa.DataType
-    """Type of the partial values."""
-    group_bytes: int
-    """Approximate size of the value of a group."""
-
-    def add(self, values: pa.Array | None, groups: I32, num_groups: int) -> None:
-        """Add rows to their groups.
-
-        Parameters
-        ----------
-        values : pa.Array, optional
-            The argument of the function.
-        groups : int32[num_rows]
-        num_groups : int
-        """
-
-    def results(self, num_groups: int) -> pa.Array:
-        """Return a partial value per group."""
-
-    def surplus(self, num_groups: int) -> Surplus:
-        """Return the partial values beyond the first of each group."""
-
-    def of_rows(self, values: pa.Array | None, num_rows: int) -> pa.Array:
-        """Return the partial values of groups that have one row each."""
-
-    def neutral(self, num_rows: int) -> pa.Array:
-        """Return partial values that add nothing."""
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes beyond those of `group_bytes`."""
-
-    def clear(self) -> None:
-        """Forget all groups."""
-
-
-class _State:
-    """Arrays with an item per group, which grow with the number of groups."""
-
-    group_bytes = 0
-    size_bytes = 0
-    type: pa.DataType
-    _dtypes: tuple[str, ...] = ()
-
-    def __init__(self) -> None:
-        self.group_bytes = sum(np.dtype(name).itemsize for name in self._dtypes)
-        self.clear()
-
-    def clear(self) -> None:
-        self._arrays: list[npt.NDArray[Any]] = [np.zeros(0, name) for name in self._dtypes]
-
-    def _reserve(self, num_groups: int) -> list[npt.NDArray[Any]]:
-        for index, array in enumerate(self._arrays):
-            if array.size < num_groups:
-                larger = np.zeros(max(num_groups, 2 * array.size), array.dtype)
-                larger[: array.size] = array
-                self._arrays[index] = larger
-        return self._arrays
-
-    def _used(self, num_groups: int) -> list[npt.NDArray[Any]]:
-        return [array[:num_groups] for array in self._reserve(num_groups)]
-
-    def surplus(self, num_groups: int) -> Surplus:  # noqa: ARG002
-        return iter(())
-
-    def neutral(self, num_rows: int) -> pa.Array:
-        return pa.nulls(num_rows, self.type)
-
-
-class _Count(_State):
+class _Count(State):
     _dtypes = ("i8",)
     type = pa.int64()
 
@@ -137,7 +63,7 @@ class _Count(_State):
         return pa.repeat(pa.scalar(0), num_rows)
 
 
-class _FloatSum(_State):
+class _FloatSum(State):
     _dtypes = ("f8", "i8")
     type = pa.float64()
 
@@ -153,7 +79,7 @@ class _FloatSum(_State):
         return values.cast(pa.float64())
 
 
-class _ExactSum(_State):
+class _ExactSum(State):
     """A sum of integers in 128 bits; `_most` is the greatest partial value."""
 
     _dtypes = ("u8", "i8", "i8")
@@ -204,7 +130,7 @@ class _DecimalSum(_ExactSum):
         super().__init__()
 
 
-class _WideDecimalSum(_State):
+class _WideDecimalSum(State):
     """A sum of decimals of up to 38 digits, as the sums of their lower and upper halves."""
 
     _dtypes = ("u8", "i8", "i8", "u8", "i8", "i8")
@@ -259,7 +185,7 @@ def _remainder(total: int, most: int) -> int:
     return abs(total) % most if total >= 0 else -(abs(total) % most)
 
 
-class _Extreme(_State):
+class _Extreme(State):
     """The least or the greatest value."""
 
     def __init__(self, arrow_type: pa.DataType, *, greatest: bool) -> None:
@@ -334,6 +260,10 @@ def _is_float(arrow_type: pa.DataType) -> bool:
     return bool(pa.types.is_float32(arrow_type) or pa.types.is_float64(arrow_type))
 
 
+def _is_pair(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(arrow_type)) and [field.type for field in arrow_type] == [pa.float64()] * 2
+
+
 _SUMS: _Kinds = (
     (lambda arrow_type: pa.types.is_integer(arrow_type) and is_word(arrow_type), lambda _: _ExactSum()),
     (_is_float, lambda _: _FloatSum()),
@@ -353,12 +283,18 @@ def _extremes(*, greatest: bool) -> _Kinds:
     )
 
 
+def _named(make: Callable[[str], Accumulator], name: str) -> _Make:
+    return lambda _: make(name)
+
+
 FUNCTIONS: dict[str, _Kinds] = {
     "count_all": ((lambda _: True, lambda _: _Count()),),
     "count": ((lambda _: True, lambda _: _Count()),),
     "sum": _SUMS,
     "min": _extremes(greatest=False),
     "max": _extremes(greatest=True),
+    **{name: ((pa.types.is_float64, _named(Moments, name)),) for name in MOMENTS},
+    **{name: ((_is_pair, _named(Comoments, name)),) for name in COMOMENTS},
 }
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.expressions.calendar import CYCLE_DAYS, CYCLE_YEARS, DAY_TICKS
+
+
+_WORD_DIGITS = 18
+"""Number of decimal digits that 64 bits hold."""
 
 
 def cast(values: pa.Array | pa.Scalar, to: pa.DataType, *, null_on_failure: bool = False) -> pa.Array | pa.Scalar:
@@ -60,6 +65,8 @@ def _cast(values: pa.Array, to: pa.DataType) -> pa.Array:
         values = pc.trunc(values)
     elif pa.types.is_decimal(to) and pa.types.is_decimal(source) and to.scale < source.scale:
         values = round_decimals(values, to.scale)
+    elif pa.types.is_float64(to) and pa.types.is_decimal128(source) and source.precision <= _WORD_DIGITS:
+        return _quotients(values)
     elif pa.types.is_timestamp(to) and pa.types.is_timestamp(source) and to.tz and not source.tz:
         values = pc.assume_timezone(values, to.tz, ambiguous="earliest", nonexistent="earliest")
     elif (pa.types.is_timestamp(to) or pa.types.is_date(to)) and pa.types.is_string(source):
@@ -78,6 +85,14 @@ def _cast(values: pa.Array, to: pa.DataType) -> pa.Array:
         allow_float_truncate=not pa.types.is_integer(to),
     )
     return pc.cast(values, options=options)
+
+
+def _quotients(decimals: pa.Array) -> pa.Array:
+    """Divide the digits of decimals of 64 bits by their power of ten; Arrow multiplies by one that is not exact."""
+    start, stop, scale = decimals.offset, decimals.offset + len(decimals), decimals.type.scale
+    digits = np.frombuffer(decimals.buffers()[1] or b"", np.int64)[2 * start : 2 * stop : 2]
+    numbers = digits / 10.0**scale if scale >= 0 else digits * 10.0**-scale
+    return pa.array(numbers, mask=np.asarray(decimals.is_null()) if decimals.null_count else None)
 
 
 def round_decimals(values: pa.Array | pa.Scalar, scale: int) -> pa.Array | pa.Scalar:

@@ -1,13 +1,8 @@
 package lance;
 
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.LinkedHashMap;
-import java.util.List;
-import java.util.Map;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
-import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.aggregate.Avg;
@@ -39,8 +34,12 @@ final class Aggregates {
   /** What they read and compute, for people. */
   final String shown;
 
-  private Aggregates(StructType schema, String form, String shown) {
+  /** Number of the columns of groups. */
+  final int groups;
+
+  Aggregates(StructType schema, int groups, String form, String shown) {
     this.schema = schema;
+    this.groups = groups;
     this.form = form;
     this.shown = shown;
   }
@@ -51,34 +50,17 @@ final class Aggregates {
 
   /** Returns null if Python does not compute a part of them exactly as Spark does. */
   static Aggregates of(Aggregation aggregation, Facts facts) {
-    Values values = new Values(facts);
-    StructType schema = new StructType();
-    List groups = new ArrayList();
-    List functions = new ArrayList();
+    AggregateForm form = new AggregateForm(facts);
     Expression[] keys = aggregation.groupByExpressions();
-    for (int i = 0; i < keys.length; i++) {
-      Value key = values.encode(keys[i]);
-      if (key == null || !isOrdered(key.type)) return null;
-      groups.add(key.form);
-      schema = schema.add("group_" + i, key.type, true);
-    }
+    for (int i = 0; i < keys.length; i++) if (!form.addGroup(form.values.encode(keys[i]))) return null;
     AggregateFunc[] all = aggregation.aggregateExpressions();
     for (int i = 0; i < all.length; i++) {
-      Value argument = all[i] instanceof CountStar ? null : values.encode(all[i].children()[0]);
+      Value argument = all[i] instanceof CountStar ? null : form.values.encode(all[i].children()[0]);
       DataType type = type(all[i], argument);
       if (type == null) return null;
-      functions.add(Arrays.asList(new Object[] {name(all[i]), argument == null ? null : argument.form}));
-      schema = schema.add("aggregate_" + i, type, true);
+      form.addFunction(name(all[i]), argument == null ? new Value[0] : new Value[] {argument}, new DataType[] {type});
     }
-    List forms = new ArrayList(groups);
-    forms.addAll(functions);
-    Map form = new LinkedHashMap();
-    form.put("groups", groups);
-    form.put("functions", functions);
-    StructType columns = Values.columns(facts.schema(), forms);
-    form.put("columns", columns.json());
-    String shown = columns.simpleString() + ", groups: " + Arrays.toString(keys) + ", aggregates: " + Arrays.toString(all);
-    return new Aggregates(schema, Python.json(form), shown);
+    return form.made(Arrays.toString(keys), Arrays.toString(all));
   }
 
   /** Groups of equal rows; null if Python does not compare a column as Spark does, or less strictly. */
@@ -92,7 +74,7 @@ final class Aggregates {
     return keys.length == 0 ? null : of(new Aggregation(new AggregateFunc[0], keys), facts);
   }
 
-  private static boolean isOrdered(DataType type) {
+  static boolean isOrdered(DataType type) {
     return Predicates.typeName(type) != null && !type.equals(DataTypes.NullType);
   }
 
@@ -114,38 +96,23 @@ final class Aggregates {
    * Spark casts partial sums of decimals to the type of the argument, so tasks return sums in parts that fit it. Types
    * of few digits would make many parts.
    */
-  private static DataType sum(DataType type) {
+  static DataType sum(DataType type) {
     if (Predicates.isWhole(type)) return DataTypes.LongType;
     if (type instanceof DoubleType || type instanceof FloatType) return DataTypes.DoubleType;
     return type instanceof DecimalType && ((DecimalType) type).precision() >= FEWEST_DIGITS ? type : null;
   }
 
   /**
-   * Whether an average is to be computed by Spark. Spark offers it as a sum and a count, and a sum of bigint overflows
-   * where its average, which is computed in doubles, does not. Bounds of the column may rule that out.
+   * Whether an average is left to FirstSteps. Spark offers it as a sum and a count, and a sum of bigint overflows where its
+   * average, which is computed in doubles, does not.
    */
-  static boolean mayOverflow(Aggregation aggregation, Map options, Facts facts) {
+  static boolean mayOverflow(Aggregation aggregation, Facts facts) {
     AggregateFunc[] all = aggregation.aggregateExpressions();
     for (int i = 0; i < all.length; i++) {
       if (!(all[i] instanceof Avg)) continue;
-      Expression operand = all[i].children()[0];
-      Value argument = new Values(facts).encode(operand);
-      if (argument != null && argument.type instanceof LongType && !isBounded(operand, options, facts)) return true;
+      Value argument = new Values(facts).encode(all[i].children()[0]);
+      if (argument != null && argument.type instanceof LongType) return true;
     }
     return false;
-  }
-
-  private static boolean isBounded(Expression operand, Map options, Facts facts) {
-    if (!(operand instanceof NamedReference)) return false;
-    String[] path = ((NamedReference) operand).fieldNames();
-    if (path.length != 1) return false;
-    StructType column = new StructType().add(path[0], DataTypes.LongType, true);
-    Map bounds = Python.askDriver("bounds", options, column);
-    Map known = bounds == null ? null : (Map) bounds.get(path[0]);
-    if (known == null || !known.containsKey("min")) return false;
-    if (known.get("min") == null) return true;
-    double most = Math.max(Math.abs(Double.parseDouble(known.get("min").toString())),
-        Math.abs(Double.parseDouble(known.get("max").toString())));
-    return most * Math.max(facts.rows(), 1) < Long.MAX_VALUE / 2;
   }
 }

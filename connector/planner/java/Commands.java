@@ -85,6 +85,7 @@ final class Commands extends SparkStrategy {
     if (plan instanceof CreateTableLikeCommand) refuseDivisions((CreateTableLikeCommand) plan);
     SparkPlan planned = isOfOurs(plan) ? plan(plan) : Joins.plan(session, plan);
     if (planned == null) planned = Deltas.plan(session, plan);
+    if (planned == null) planned = FirstSteps.plan(session, plan);
     Seq none = (Seq) Nil$.MODULE$;
     return planned == null ? none : (Seq) none.appended(planned);
   }

@@ -45,7 +45,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   final Map options;
   private final Facts facts;
   private final Predicate[] predicates;
-  private final String aggregates;
+  private final Aggregates aggregates;
   private final LanceBatch batch = new LanceBatch(this);
   private String runtime;
   private Map plan;
@@ -53,8 +53,8 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private boolean isStreamed;
   private double share = -1;
 
-  /** The last parameter describes what tasks read for aggregates, and the aggregates; null if they return rows. */
-  LanceScan(StructType schema, Map options, Facts facts, Predicate[] predicates, String aggregates) {
+  /** The last parameter is null if tasks return rows. */
+  LanceScan(StructType schema, Map options, Facts facts, Predicate[] predicates, Aggregates aggregates) {
     this.schema = schema;
     this.options = options;
     this.facts = facts;
@@ -79,12 +79,20 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /** The same scan that returns equal rows of a task once; null if it cannot, or does already. */
   LanceScan distinct() {
-    if (isAggregated() || isStreamed || isRowLevel() || hasChosen() || !facts.isAggregated()) return null;
-    Aggregates groups = Aggregates.distinct(schema, facts);
-    if (groups == null) return null;
-    Map grouped = new HashMap(options);
-    grouped.put("__lance.aggregates", groups.form);
-    return new LanceScan(schema, grouped, facts, predicates, groups.shown);
+    Aggregates groups = isGroupable() ? Aggregates.distinct(schema, facts) : null;
+    return groups == null ? null : grouped(schema, groups);
+  }
+
+  /** Whether tasks return all rows that pass the filters, and may group them instead. */
+  boolean isGroupable() { return !isAggregated() && !isStreamed && !isRowLevel() && !hasChosen() && facts.isAggregated(); }
+
+  /** What its tasks compute for an aggregation, while it is gathered. */
+  States states(List substitutions) { return new States(facts, substitutions); }
+
+  LanceScan grouped(StructType columns, Aggregates groups) {
+    Map all = new HashMap(options);
+    all.put("__lance.aggregates", groups.form);
+    return new LanceScan(columns, all, facts, predicates, groups);
   }
 
   public StructType readSchema() { return schema; }
@@ -107,7 +115,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public String description() {
     String filters = Arrays.toString(predicates);
     if (filters.length() > MAX_SHOWN) filters = filters.substring(0, MAX_SHOWN) + "...]";
-    String reads = aggregates == null ? schema.simpleString() : aggregates;
+    String reads = aggregates == null ? schema.simpleString() : aggregates.shown;
     return Python.NAME + " " + facts.name() + ", reads: " + reads + ", filters: " + filters + shown("limit") + shown("offset") + shown("order") + tasks();
   }
 
@@ -122,6 +130,9 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   double plannedOrAllRows() { return isStreamed || plan() == null ? facts.rows() : plannedRows(); }
 
   boolean isAggregated() { return aggregates != null; }
+
+  /** Number of the columns by which tasks group rows. */
+  int groups() { return aggregates.groups; }
 
   /** The share of the rows that tasks read which passes the filters, as a sample has it; 1 if nothing is known. */
   synchronized double share() {

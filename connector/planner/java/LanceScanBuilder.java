@@ -96,7 +96,7 @@ final class LanceScanBuilder implements SupportsPushDownV2Filters, SupportsPushD
 
   public boolean supportCompletePushDown(Aggregation aggregation) {
     if (summary(aggregation) != null) return true;
-    keepsAverages |= Aggregates.mayOverflow(aggregation, options, facts);
+    keepsAverages |= Aggregates.mayOverflow(aggregation, facts);
     return false;
   }
 
@@ -112,6 +112,6 @@ final class LanceScanBuilder implements SupportsPushDownV2Filters, SupportsPushD
 
   public Scan build() {
     if (summary != null) return summary;
-    return new LanceScan(schema, options, facts, taken, aggregates == null ? null : aggregates.shown);
+    return new LanceScan(schema, options, facts, taken, aggregates);
   }
 }

@@ -79,7 +79,7 @@ final class Values {
 
   Value encode(Expression e) {
     if (e instanceof NamedReference) return column((NamedReference) e);
-    if (e instanceof Cast) return cast((Cast) e);
+    if (e instanceof Cast) return cast(encode(((Cast) e).expression()), ((Cast) e).dataType());
     if (e instanceof Extract) return part((Extract) e);
     if (e instanceof Literal) return of(predicates.encode(e), ((Literal) e).dataType());
     if (e instanceof Predicate) return of(predicates.encode(e), DataTypes.BooleanType);
@@ -153,10 +153,9 @@ final class Values {
     return new org.apache.spark.sql.catalyst.expressions.Literal(null, type);
   }
 
-  private Value cast(Cast cast) {
-    Value operand = encode(cast.expression());
+  /** A value as another type; null if Python does not cast it exactly as Spark does. */
+  static Value cast(Value operand, DataType to) {
     if (operand == null) return null;
-    DataType to = cast.dataType();
     Value[] one = {operand};
     if (operand.type.equals(to)) return operand;
     if (Predicates.holds(to, operand.type)) return node("CAST", to, one, false);
@@ -167,6 +166,8 @@ final class Values {
       return to instanceof DateType ? node("CAST", to, one, false) : null;
     }
     if (Predicates.isWhole(operand.type) && isFraction) return node("CAST", to, one, false);
+    boolean isShort = operand.type instanceof DecimalType && ((DecimalType) operand.type).precision() <= DIGITS_OF_DOUBLES;
+    if (isShort && to instanceof DoubleType) return node("CAST", to, one, false);
     if (operand.type instanceof DecimalType && isWhole && isInexact((DecimalType) operand.type, to)) return null;
     boolean isNumber = Predicates.isWhole(operand.type) || operand.type instanceof DecimalType;
     if (isNumber && (isWhole || to instanceof DecimalType)) return node("CAST", to, one, true);
