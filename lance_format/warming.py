@@ -75,8 +75,11 @@ def _aggregate() -> None:
     """Group rows by numbers and strings, and aggregate integers and floating-point numbers."""
     numbers = pa.array(np.arange(_NUM_ROWS) % 5000)
     keys = {"number": numbers, "text": numbers.cast(pa.string())}
-    values = [numbers, numbers.cast(pa.float64()), numbers.cast(pa.decimal128(30, 0))]
+    floats = numbers.cast(pa.float64())
+    values = [numbers, floats, numbers.cast(pa.decimal128(30, 0))]
     aggregates = [(function, array) for function in ("sum", "min", "max") for array in values]
+    pairs = pa.StructArray.from_arrays([floats, floats], ["x", "y"])
+    aggregates += [("variance", floats), ("correlation", pairs)]
     aggregation = PartialAggregation(
         pa.schema([(name, array.type) for name, array in keys.items()]),
         [Aggregate(str(index), function, array.type) for index, (function, array) in enumerate(aggregates)],

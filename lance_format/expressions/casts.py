@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from lance_format.expressions.calendar import CYCLE_DAYS, CYCLE_YEARS, DAY_TICKS
 
-
 _WORD_DIGITS = 18
 """Number of decimal digits that 64 bits hold."""
 

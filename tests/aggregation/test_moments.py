@@ -36,14 +36,22 @@ def aggregate(function: str, rows: Sequence[Row], keys: Sequence[int], step: int
 
 def expected(function: str, rows: Sequence[Row]) -> list[Fraction]:
     is_pair = function in COMOMENTS
-    pairs = [(Fraction(x), Fraction(y if is_pair else 0)) for x, y in rows if x is not None and (y is not None or not is_pair)]
+    pairs = [
+        (Fraction(x), Fraction(y if is_pair else 0))
+        for x, y in rows
+        if x is not None and (y is not None or not is_pair)
+    ]
     if not pairs:
         return [Fraction(0)] * len((MOMENTS | COMOMENTS)[function])
     x_mean, y_mean = (sum(values) / Fraction(len(pairs)) for values in zip(*pairs, strict=True))
     from_means = [(x - x_mean, y - y_mean) for x, y in pairs]
     if not is_pair:
         powers = range(2, len(MOMENTS[function]))
-        return [Fraction(len(pairs)), x_mean, *(sum((x**power for x, _ in from_means), Fraction(0)) for power in powers)]
+        return [
+            Fraction(len(pairs)),
+            x_mean,
+            *(sum((x**power for x, _ in from_means), Fraction(0)) for power in powers),
+        ]
     found = [Fraction(len(pairs)), x_mean, y_mean, sum((x * y for x, y in from_means), Fraction(0))]
     if function == "correlation":
         found += [sum((value**2 for value in values), Fraction(0)) for values in zip(*from_means, strict=True)]

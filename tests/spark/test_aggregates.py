@@ -351,6 +351,9 @@ def test_explain_shows_what_tasks_compute(planner: SparkSession, table: str) -> 
     plan = plan_of(planner, query)
     assert "reads: struct<few:int,price:decimal(9,2)>, groups: [few], aggregates: [SUM(price), COUNT(*)]" in plan
     assert "filters: [many IS NOT NULL, many > 5]" in plan
+    states = f"SELECT few, corr(many, real), avg(count), sum(price), count(*) FROM {table} GROUP BY few"
+    shown = "CORRELATION(CAST(many AS double), real), SUM(count), COUNT(count), SUM(price), COUNT(*)"
+    assert f"groups: [few], aggregates: [{shown}]" in plan_of(planner, states)
     with setting(planner, AGGREGATES, "false"):
         assert not is_pushed(planner, query)
 
@@ -387,8 +390,9 @@ def test_what_spark_aggregates_itself(planner: SparkSession, table: str, query: 
     [
         "SELECT count(DISTINCT few), count(*) FROM {}",
         "SELECT few, sum(DISTINCT many), sum(many), corr(many, real) FROM {} GROUP BY few",
-        "SELECT tiny, count(DISTINCT few), avg(price), sum(rate), avg(wide), sum(small), min(text) FROM {} GROUP BY tiny",
-        "SELECT few, stddev(many), var_pop(real), round(skewness(many), 6), round(kurtosis(many), 6) FROM {} GROUP BY few",
+        "SELECT tiny, count(DISTINCT few), avg(price), sum(rate), avg(wide), min(text) FROM {} GROUP BY tiny",
+        "SELECT few, stddev(many), var_pop(real), round(skewness(many), 6) FROM {} GROUP BY few",
+        "SELECT text, round(kurtosis(many), 6), sum(small) FROM {} GROUP BY text",
         "SELECT corr(many, few), covar_pop(few, real), covar_samp(price, rate), count(*) FROM {} WHERE flag",
         "SELECT corr(many, few), stddev(tiny), sum(price), avg(count) FROM {} WHERE many > 100000",
         "SELECT few, sum(small), avg(small), sum(digits), sum(deep), avg(deep) FROM {} GROUP BY few",

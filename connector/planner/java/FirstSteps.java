@@ -82,7 +82,7 @@ final class FirstSteps {
       if (state == null) return null;
       for (int j = 0; j < state.size(); j++) columns.add(named((Expression) state.get(j), output.apply(columns.size())));
     }
-    Aggregates made = states.made(groups.mkString("[", ", ", "]"), functions.mkString("[", ", ", "]"));
+    Aggregates made = states.made();
     Object[] old = {relation.scan(), relation.output()};
     Object[] now = {scan.grouped(made.schema, made), Trees.seq(states.columns)};
     return new ProjectExec(Trees.seq(columns), new PlanLater((LogicalPlan) Trees.replaced(relation, old, now)));

@@ -2,7 +2,9 @@ package lance;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast$;
@@ -45,6 +47,9 @@ final class States {
   final List columns = new ArrayList();
   private final AggregateForm form;
   private final List substitutions;
+  private final List shownGroups = new ArrayList();
+  private final List shownFunctions = new ArrayList();
+  private final Map shownValues = new IdentityHashMap();
 
   /** Parameters are what is known of the table, and what stands for columns of the operators above the scan, in turn. */
   States(Facts facts, List substitutions) {
@@ -52,7 +57,7 @@ final class States {
     this.substitutions = substitutions;
   }
 
-  Aggregates made(String groups, String functions) { return form.made(groups, functions); }
+  Aggregates made() { return form.made(shownGroups.toString(), shownFunctions.toString()); }
 
   /** Returns null if Python does not compute the expression exactly as Spark does. */
   private Value value(Expression expression) {
@@ -63,7 +68,9 @@ final class States {
     Option built = new V2ExpressionBuilder(replaced, false).build();
     if (built.isEmpty()) return null;
     Value value = form.values.encode((org.apache.spark.sql.connector.expressions.Expression) built.get());
-    return value == null || !value.type.equals(replaced.dataType()) || !Aggregates.isOrdered(value.type) ? null : value;
+    if (value == null || !value.type.equals(replaced.dataType()) || !Aggregates.isOrdered(value.type)) return null;
+    shownValues.put(value, built.get());
+    return value;
   }
 
   private AttributeReference column(String name, DataType type) {
@@ -78,6 +85,7 @@ final class States {
     Value value = value(expression);
     if (value == null) return null;
     form.addGroup(value);
+    shownGroups.add(shownValues.get(value));
     return column("group_" + columns.size(), value.type);
   }
 
@@ -134,6 +142,9 @@ final class States {
     DataType[] types = new DataType[size];
     Arrays.fill(types, type);
     form.addFunction(name, arguments, types);
+    String shown = "";
+    for (int i = 0; i < arguments.length; i++) shown += (i == 0 ? "" : ", ") + shownValues.get(arguments[i]);
+    shownFunctions.add(arguments.length == 0 ? "COUNT(*)" : name.toUpperCase() + "(" + shown + ")");
     List found = new ArrayList();
     for (int i = 0; i < size; i++) found.add(column("state_" + columns.size(), type));
     return found;
@@ -145,6 +156,7 @@ final class States {
         : type instanceof DoubleType || type instanceof DecimalType;
     Value summed = type instanceof LongType ? argument : Values.cast(argument, type);
     if (!isKnown || summed == null || !type.equals(Aggregates.sum(summed.type))) return null;
+    shownValues.put(summed, shownValues.get(argument));
     return (Expression) of("sum", new Value[] {summed}, type, 1).get(0);
   }
 
