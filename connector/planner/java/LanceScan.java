@@ -47,6 +47,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private final Predicate[] predicates;
   private final Aggregates aggregates;
   private final LanceBatch batch = new LanceBatch(this);
+  private final Map grouped = new HashMap();
   private String runtime;
   private Map plan;
   private boolean isPlanned;
@@ -89,10 +90,16 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** What its tasks compute for an aggregation, while it is gathered. */
   States states(List substitutions) { return new States(facts, substitutions); }
 
-  LanceScan grouped(StructType columns, Aggregates groups) {
+  /** The scan whose tasks return groups, which is planned once: an adaptive execution makes its plan several times. */
+  synchronized LanceScan grouped(StructType columns, Aggregates groups) {
+    Object key = Arrays.asList(new Object[] {columns, groups.form});
+    LanceScan known = (LanceScan) grouped.get(key);
+    if (known != null) return known;
     Map all = new HashMap(options);
     all.put("__lance.aggregates", groups.form);
-    return new LanceScan(columns, all, facts, predicates, groups);
+    LanceScan made = new LanceScan(columns, all, facts, predicates, groups);
+    grouped.put(key, made);
+    return made;
   }
 
   public StructType readSchema() { return schema; }
