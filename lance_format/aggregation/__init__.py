@@ -1,8 +1,10 @@
-"""Partial aggregation of Arrow arrays: sums, counts, least and greatest values per group, in bounded memory.
+"""Partial aggregation of Arrow arrays: sums, counts, least and greatest values per group, and the first rows of each.
 
-A group may be returned several times; adding up its rows gives the aggregate. Nothing here knows tables or Spark.
+Memory is bounded. A group may be returned several times; adding up its rows gives the aggregate. Of its first rows, more
+may be returned than were asked for. Nothing here knows tables or Spark.
 """
 
+from lance_format.aggregation.first_rows import FirstRows, GroupOrder
 from lance_format.aggregation.partial import Aggregate, PartialAggregation
 
-__all__ = ["Aggregate", "PartialAggregation"]
+__all__ = ["Aggregate", "FirstRows", "GroupOrder", "PartialAggregation"]

@@ -20,10 +20,10 @@ from lance_format.aggregation.words import (
     fixed_width,
     from_halves,
     from_words,
-    frozen,
     halves,
     is_text,
     is_word,
+    text_parts,
     to_words,
     validity,
 )
@@ -118,7 +118,7 @@ class _Texts:
         return int(self._ends[self._count]) + 24 * self._count
 
     def encode(self, array: pa.Array, valid: Bool) -> list[I64]:
-        data, offsets = _texts(array)
+        data, offsets = text_parts(array)
         self._reserve(len(array), int(offsets[-1] - offsets[0]))
         out = np.empty(len(array), np.int64)
         self._count = number_texts(
@@ -149,23 +149,6 @@ class _Texts:
         used = int(self._ends[self._count])
         if used + num_bytes + SLACK > self._arena.size:
             self._arena = _grown(self._arena, used, used + num_bytes + SLACK)
-
-
-def _texts(array: pa.Array) -> tuple[npt.NDArray[np.uint8], I64]:
-    """Return the bytes and the offsets of strings or binaries."""
-    is_long = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
-    _, stored_offsets, data = array.buffers()
-    if stored_offsets is None or not len(array):
-        offsets = np.zeros(len(array) + 1, np.int64)
-    else:
-        read = np.frombuffer(stored_offsets, np.int64 if is_long else np.int32)
-        offsets = read[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    found = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    if found.size < offsets[-1] + SLACK:
-        kept = found[offsets[0] : offsets[-1]]
-        found = np.concatenate([kept, np.zeros(SLACK, np.uint8)])
-        offsets -= offsets[0]
-    return frozen(found), frozen(offsets)
 
 
 _COLUMNS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], _Column]], ...] = (

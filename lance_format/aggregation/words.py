@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.kernels.grouping import SLACK
+
 Bool = npt.NDArray[np.bool_]
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
@@ -92,6 +94,23 @@ def to_words(array: pa.Array) -> I64:
 def to_floats(array: pa.Array) -> F64:
     """Return the values of an array of floating-point numbers of 32 or 64 bits; any numbers for nulls."""
     return frozen(fixed_width(array, f"f{array.type.bit_width // 8}").astype(np.float64, copy=False))
+
+
+def text_parts(array: pa.Array) -> tuple[npt.NDArray[np.uint8], I64]:
+    """Return the bytes of strings or binaries, with `SLACK` bytes after them, and their offsets."""
+    is_long = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    _, stored_offsets, data = array.buffers()
+    if stored_offsets is None or not len(array):
+        offsets = np.zeros(len(array) + 1, np.int64)
+    else:
+        read = np.frombuffer(stored_offsets, np.int64 if is_long else np.int32)
+        offsets = read[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    found = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    if found.size < offsets[-1] + SLACK:
+        kept = found[offsets[0] : offsets[-1]]
+        found = np.concatenate([kept, np.zeros(SLACK, np.uint8)])
+        offsets -= offsets[0]
+    return frozen(found), frozen(offsets)
 
 
 def from_words(words: I64, valid: Bool, arrow_type: pa.DataType) -> pa.Array:
