@@ -27,15 +27,13 @@ from connector.read.partition import ScanPartition
 from connector.read.pushed import Pushed
 from connector.read.reader import LanceReader
 from connector.read.values import to_value
-from connector.types.batches import split
+from connector.types.batches import join, split
 from connector.types.schemas import to_exchange_schema
 from lance_format import InvalidInputError
 from lance_format.aggregation import Aggregate, PartialAggregation
 from lance_format.expressions import BoundExpression, bind, evaluate
 
 _BATCH_ROWS = 1 << 16
-_FEWEST_ROWS = 1 << 14
-"""Number of rows from which on they are aggregated; a filter may leave few rows per batch."""
 
 
 class AggregateReader(LanceReader):
@@ -89,7 +87,7 @@ class AggregateReader(LanceReader):
                 return
             partition = ScanPartition(task)
         aggregation = self._start()
-        for batch in _joined(super().read(partition)):
+        for batch in join(super().read(partition)):
             computed: dict[BoundExpression, pa.Array] = {}
             keys = [_compute(group, batch, computed) for group in self._groups]
             arguments = [
@@ -118,21 +116,6 @@ def _compute(value: BoundExpression, batch: pa.RecordBatch, computed: dict[Bound
     if value not in computed:
         computed[value] = evaluate(value, batch)
     return computed[value]
-
-
-def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches."""
-    gathered: list[pa.RecordBatch] = []
-    for batch in batches:
-        if batch.num_columns == 0 or batch.num_rows >= _FEWEST_ROWS:
-            yield batch
-            continue
-        gathered.append(batch)
-        if sum(part.num_rows for part in gathered) >= _FEWEST_ROWS:
-            yield pa.concat_batches(gathered)
-            gathered = []
-    if gathered:
-        yield pa.concat_batches(gathered)
 
 
 def _as_read(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from connector.protocol import AGGREGATES, LIMIT, OFFSET, ORDER, PARALLELISM, PREDICATE, RUNTIME, SNAPSHOT
+from connector.protocol import AGGREGATES, FIRST, LIMIT, OFFSET, ORDER, PARALLELISM, PREDICATE, RUNTIME, SNAPSHOT
 from connector.read.predicates import parse_predicate
 from lance_format import ColumnOrdering
 from lance_format.expressions import Expression, conjunction
@@ -32,6 +32,8 @@ class Pushed:
         Number of tasks that can run concurrently; None if unknown.
     aggregates : str, optional
         Groups and aggregates that each partition computes; see `connector.read.aggregates`.
+    first : str, optional
+        Groups of which each partition need only yield the first rows; see `connector.read.first_rows`.
     """
 
     snapshot: tuple[str, int] | None = None
@@ -41,6 +43,7 @@ class Pushed:
     order: tuple[ColumnOrdering, ...] = ()
     parallelism: int | None = None
     aggregates: str | None = None
+    first: str | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Pushed:
@@ -56,4 +59,5 @@ class Pushed:
             tuple(ColumnOrdering(*ordering) for ordering in json.loads(given.get(ORDER, "[]"))),
             None if parallelism is None else int(parallelism),
             given.get(AGGREGATES),
+            given.get(FIRST),
         )

@@ -259,6 +259,10 @@ class LanceDataSource(DataSource):
             from connector.read.aggregates import AggregateReader  # Other plans do without it.
 
             return AggregateReader(options, schema, pushed)
+        if pushed.first is not None:
+            from connector.read.first_rows import FirstRowsReader
+
+            return FirstRowsReader(options, schema, pushed)
         return create_reader(options, schema, pushed)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

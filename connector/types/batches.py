@@ -16,6 +16,8 @@ from lance_format import LanceError, NotSupportedError, SchemaMismatchError
 
 _MAX_BATCH_BYTES = 1 << 30
 """Size at which a batch is halved, well before the 32-bit offsets of Spark's strings overflow."""
+_FEWEST_ROWS = 1 << 14
+"""Number of rows from which on a batch is not joined with others."""
 
 
 def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -70,6 +72,21 @@ def split(batch: pa.RecordBatch, max_rows: int) -> Iterator[pa.RecordBatch]:
     """Cut a batch into slices of at most `max_rows` rows and about a gigabyte, without a copy."""
     for start in range(0, batch.num_rows, max_rows):
         yield from _halve(batch.slice(start, max_rows))
+
+
+def join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join small batches: a filter may leave few rows per batch."""
+    gathered: list[pa.RecordBatch] = []
+    for batch in batches:
+        if batch.num_columns == 0 or batch.num_rows >= _FEWEST_ROWS:
+            yield batch
+            continue
+        gathered.append(batch)
+        if sum(part.num_rows for part in gathered) >= _FEWEST_ROWS:
+            yield pa.concat_batches(gathered)
+            gathered = []
+    if gathered:
+        yield pa.concat_batches(gathered)
 
 
 def _halve(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -74,6 +74,7 @@ final class Aggregates {
     return keys.length == 0 ? null : of(new Aggregation(new AggregateFunc[0], keys), facts);
   }
 
+  /** Whether Python knows the order of the values of a type. */
   static boolean isOrdered(DataType type) {
     return Predicates.typeName(type) != null && !type.equals(DataTypes.NullType);
   }

@@ -63,6 +63,7 @@ final class Commands extends SparkStrategy {
     SparkSession session = (SparkSession) active.get();
     installRule(session, new KeptColumns());
     installRule(session, new MatchedRows());
+    installRule(session, new GroupLimits());
     installRule(session, new RuntimeFilters());
     installRule(session, new DistinctRows());
     Seq strategies = session.experimental().extraStrategies();

@@ -38,7 +38,7 @@ final class FirstSteps {
       substitutions.add(Substitution.of(((Project) below).projectList()));
     }
     LanceScan scan = Input.scan(below);
-    if (scan == null || !scan.isAggregated() && !scan.isGroupable()) return null;
+    if (scan == null || !scan.isAggregated() && scan.isBound()) return null;
     Seq planned = session.sessionState().planner().Aggregation().apply(plan);
     if (planned.size() != 1) return null;
     SparkPlan spark = (SparkPlan) planned.head();

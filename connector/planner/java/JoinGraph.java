@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
+import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import scala.Option;
 import scala.Product;
 import scala.collection.immutable.Seq;
@@ -93,6 +94,7 @@ final class JoinGraph {
   /** Whether an operator commutes with a filter on a column of a child. */
   private static boolean passes(LogicalPlan plan, LogicalPlan child, AttributeReference column) {
     if (plan instanceof Window) return holds(((Window) plan).partitionSpec(), column);
+    if (plan instanceof WindowGroupLimit) return holds(((WindowGroupLimit) plan).partitionSpec(), column);
     if (!(plan instanceof Join)) return true;
     return (child == ((Join) plan).left() ? PASSES_LEFT : PASSES_RIGHT).contains(((Join) plan).joinType().toString());
   }
@@ -132,7 +134,8 @@ final class JoinGraph {
   /** The column of a child that a column is; null if it is computed, or if this is not known of the operator. */
   private static AttributeReference below(LogicalPlan plan, AttributeReference column) {
     if (plan instanceof Project) return named(((Project) plan).projectList(), column);
-    if (plan instanceof Filter || plan instanceof Join || plan instanceof Window || plan instanceof Sort) return column;
+    if (plan instanceof Filter || plan instanceof Join || plan instanceof Sort) return column;
+    if (plan instanceof Window || plan instanceof WindowGroupLimit) return column;
     if (!(plan instanceof Aggregate)) return null;
     AttributeReference below = named(((Aggregate) plan).aggregateExpressions(), column);
     return below != null && holds(((Aggregate) plan).groupingExpressions(), below) ? below : null;

@@ -46,6 +46,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private final Facts facts;
   private final Predicate[] predicates;
   private final Aggregates aggregates;
+  private final GroupLimit groupLimit;
   private final LanceBatch batch = new LanceBatch(this);
   private final Map grouped = new HashMap();
   private String runtime;
@@ -56,11 +57,17 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /** The last parameter is null if tasks return rows. */
   LanceScan(StructType schema, Map options, Facts facts, Predicate[] predicates, Aggregates aggregates) {
+    this(schema, options, facts, predicates, aggregates, null);
+  }
+
+  private LanceScan(
+      StructType schema, Map options, Facts facts, Predicate[] predicates, Aggregates aggregates, GroupLimit groupLimit) {
     this.schema = schema;
     this.options = options;
     this.facts = facts;
     this.predicates = predicates;
     this.aggregates = aggregates;
+    this.groupLimit = groupLimit;
   }
 
   /** The same relation of some of its columns. */
@@ -72,20 +79,21 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return (DataSourceV2ScanRelation) Trees.replaced(relation, old, made);
   }
 
+  /** Returns all rows if this returns the first of each group: another query may want the others. */
   private LanceScan narrowed(Set names) {
     StructType some = new StructType();
     for (int i = 0; i < schema.length(); i++) if (names.contains(schema.apply(i).name())) some = some.add(schema.apply(i));
-    return new LanceScan(some, options, facts, predicates, aggregates);
+    if (groupLimit == null) return new LanceScan(some, options, facts, predicates, aggregates);
+    Map unlimited = new HashMap(options);
+    unlimited.remove("__lance.first");
+    return new LanceScan(some, unlimited, facts, predicates, null);
   }
 
   /** The same scan that returns equal rows of a task once; null if it cannot, or does already. */
   LanceScan distinct() {
-    Aggregates groups = isGroupable() ? Aggregates.distinct(schema, facts) : null;
+    Aggregates groups = isBound() ? null : Aggregates.distinct(schema, facts);
     return groups == null ? null : grouped(schema, groups);
   }
-
-  /** Whether tasks return all rows that pass the filters, and may group them instead. */
-  boolean isGroupable() { return !isAggregated() && !isStreamed && !isRowLevel() && !hasChosen() && facts.isAggregated(); }
 
   /** What its tasks compute for an aggregation, while it is gathered. */
   States states(List substitutions) { return new States(facts, substitutions); }
@@ -100,6 +108,20 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     LanceScan made = new LanceScan(columns, all, facts, predicates, groups);
     grouped.put(key, made);
     return made;
+  }
+
+  /** The same scan that need not return rows but the first of each group; null if it cannot, or does already. */
+  LanceScan first(GroupLimit limit) {
+    if (isBound() || !limit.isComparedIn(this)) return null;
+    Map limited = new HashMap(options);
+    limited.put("__lance.first", limit.form);
+    return new LanceScan(schema, limited, facts, predicates, null, limit);
+  }
+
+  /** Whether tasks cannot be asked to return fewer rows. */
+  boolean isBound() {
+    boolean isChanged = isAggregated() || groupLimit != null || hasChosen();
+    return isChanged || isStreamed || isRowLevel() || !facts.isAggregated();
   }
 
   public StructType readSchema() { return schema; }
@@ -123,7 +145,8 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     String filters = Arrays.toString(predicates);
     if (filters.length() > MAX_SHOWN) filters = filters.substring(0, MAX_SHOWN) + "...]";
     String reads = aggregates == null ? schema.simpleString() : aggregates.shown;
-    return Python.NAME + " " + facts.name() + ", reads: " + reads + ", filters: " + filters + shown("limit") + shown("offset") + shown("order") + tasks();
+    return Python.NAME + " " + facts.name() + ", reads: " + reads + ", filters: " + filters + shown("limit") + shown("offset") + shown("order")
+        + (groupLimit == null ? "" : ", first: " + groupLimit.shown) + tasks();
   }
 
   /** What tasks will read; empty if a worker plans them. */
@@ -198,16 +221,17 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   boolean isRowLevel() { return options.containsKey("__lance.row_level"); }
 
   /**
-   * Columns by which a running join may skip rows. There are none if a limit has already chosen rows, or if rows are
-   * changed: Spark would scan the table once more to find the rows to skip, which MatchedRows avoids. Spark looks columns
-   * up by name, so names that it cannot distinguish are left out.
+   * Columns by which a running join may skip rows: those of the groups, if the first rows of each are returned. There are
+   * none if a limit has already chosen rows, or if rows are changed: Spark would scan the table once more to find the rows
+   * to skip, which MatchedRows avoids. Spark looks columns up by name, so names that it cannot distinguish are left out.
    */
   public NamedReference[] filterAttributes() {
     List found = new ArrayList();
     StructField[] fields = schema.fields();
     boolean isChosen = hasChosen() || isAggregated() || isRowLevel();
     for (int i = 0; i < fields.length && !isChosen; i++) {
-      if (isFilterable(fields[i].name())) found.add(Expressions.column(quoted(fields[i].name())));
+      boolean keepsGroups = groupLimit == null || groupLimit.keys.contains(fields[i].name());
+      if (keepsGroups && isFilterable(fields[i].name())) found.add(Expressions.column(quoted(fields[i].name())));
     }
     return (NamedReference[]) found.toArray(new NamedReference[0]);
   }
