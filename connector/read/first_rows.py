@@ -1,4 +1,4 @@
-"""Reads of the first rows of groups: each task drops rows with enough better ones, and Spark numbers those that are left.
+"""Reads of the first rows of groups: each task drops rows with enough better ones, and Spark numbers the others.
 
 The planner bridge writes the groups and their order as JSON:
 

@@ -90,13 +90,15 @@ class FirstRows:
         self._order = order
         self._limit = limit
         self._distinct = distinct
-        self._drops_ties = drops_ties and are_exact(schema.field(order.column).type)
+        ordered = schema.field(order.column).type
+        self._drops_ties = drops_ties and are_exact(ordered)
         self._max_bytes = max_bytes
         self._max_waiting_bytes = max_waiting_bytes
         self._keys = KeyTable([schema.field(name).type for name in order.keys])
         self._passed = 0
         self._pause = _PASSED_ROWS
         self._waiting: list[_Part] = []
+        self._best: I64 = np.empty((0, limit), np.int64)
         self._clear()
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -146,7 +148,8 @@ class FirstRows:
             return False
         self._next_trial *= 2
         self._shrink()
-        return self._returned + sum(part.batch.num_rows for part in self._waiting) > _MOST_KEPT * self._rows
+        kept: int = self._returned + sum(part.batch.num_rows for part in self._waiting)
+        return kept > _MOST_KEPT * self._rows
 
     def _reserve(self) -> None:
         """Make room for the best values of all groups."""
@@ -192,7 +195,7 @@ class FirstRows:
     def _clear(self) -> None:
         """Forget all groups."""
         self._keys.clear()
-        self._best: I64 = np.empty((0, self._limit), np.int64)
+        self._best = np.empty((0, self._limit), np.int64)
         self._rows = 0
         self._returned = 0
         self._next_trial = _LONG_TRIAL_ROWS

@@ -30,8 +30,8 @@ def keep_best(scores: I64, groups: I32, best: I64, distinct: bool, drops_ties: b
     distinct : bool
         Whether equal scores take one place.
     drops_ties : bool
-        Whether a row is dropped if its score equals the last of the greatest. Rows with the least and the greatest number
-        are kept nevertheless: different values may have these scores.
+        Whether a row is dropped if its score equals the last of the greatest. Rows with the least or the greatest
+        number are kept nevertheless: different values may have these scores.
     kept : bool[num_rows]
         Set to whether a row is kept.
 

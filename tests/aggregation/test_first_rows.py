@@ -98,7 +98,9 @@ def test_few_rows_are_returned(order: str) -> None:
     batch = of_groups(random.integers(0, 500, values.size), values[::-1] if order == "descending" else values)
     found = pa.Table.from_batches(first(batch, BY_KEY, 2, 30_000, max_waiting_bytes=1 << 20))
     assert found.num_rows == 1000
-    best = {key: sorted(batch["value"].filter(pa.compute.equal(batch["key"], key)).to_pylist())[-2:] for key in (0, 499)}
+    best = {
+        key: sorted(batch["value"].filter(pa.compute.equal(batch["key"], key)).to_pylist())[-2:] for key in (0, 499)
+    }
     for key, expected in best.items():
         assert sorted(found.filter(pa.compute.field("key") == key)["value"].to_pylist()) == expected
 
@@ -128,7 +130,9 @@ def test_extreme_values_are_not_taken_for_nulls() -> None:
 def test_rows_of_their_own_groups_pass() -> None:
     batch = of_groups(np.arange(1_500_000), np.arange(1_500_000))
     rows = FirstRows(batch.schema, BY_KEY, 1)
-    passed = [sum(part.num_rows for part in rows.add(batch.slice(start, 100_000))) for start in range(0, 1_000_000, 100_000)]
+    passed = [
+        sum(part.num_rows for part in rows.add(batch.slice(start, 100_000))) for start in range(0, 1_000_000, 100_000)
+    ]
     assert passed[0] == 100_000
     assert sum(passed) == 1_000_000
 
