@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.aggregation import Aggregate, PartialAggregation
+from lance_format.aggregation import Aggregate, FirstRows, GroupOrder, PartialAggregation
 from lance_format.array_encodings.value_slices import ValueSlices
 from lance_format.expressions.patterns import like
 from lance_format.masks import filter_values
@@ -72,7 +72,7 @@ def _filter() -> None:
 
 
 def _aggregate() -> None:
-    """Group rows by numbers and strings, and aggregate integers and floating-point numbers."""
+    """Group rows by numbers and strings, aggregate integers and floating-point numbers, and keep first rows."""
     numbers = pa.array(np.arange(_NUM_ROWS) % 5000)
     keys = {"number": numbers, "text": numbers.cast(pa.string())}
     floats = numbers.cast(pa.float64())
@@ -87,6 +87,11 @@ def _aggregate() -> None:
     arguments = [array for _, array in aggregates]
     list(aggregation.add(list(keys.values()), arguments, _NUM_ROWS))
     list(aggregation.finish())
+    batch = pa.record_batch(keys)
+    for column in keys:
+        first = FirstRows(batch.schema, GroupOrder(("number",), column), 1)
+        list(first.add(batch))
+        list(first.finish())
 
 
 def _table(version: str) -> pa.Table:

@@ -18,6 +18,8 @@ _MAX_BATCH_BYTES = 1 << 30
 """Size at which a batch is halved, well before the 32-bit offsets of Spark's strings overflow."""
 _FEWEST_ROWS = 1 << 14
 """Number of rows from which on a batch is not joined with others."""
+_FEWEST_BYTES = 8 << 20
+"""Number of bytes from which on a batch is not joined with others."""
 
 
 def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -78,15 +80,21 @@ def join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Join small batches: a filter may leave few rows per batch."""
     gathered: list[pa.RecordBatch] = []
     for batch in batches:
-        if batch.num_columns == 0 or batch.num_rows >= _FEWEST_ROWS:
+        if batch.num_columns == 0 or _is_large([batch]):
             yield batch
             continue
         gathered.append(batch)
-        if sum(part.num_rows for part in gathered) >= _FEWEST_ROWS:
+        if _is_large(gathered):
             yield pa.concat_batches(gathered)
             gathered = []
     if gathered:
         yield pa.concat_batches(gathered)
+
+
+def _is_large(batches: list[pa.RecordBatch]) -> bool:
+    num_rows: int = sum(batch.num_rows for batch in batches)
+    num_bytes: int = sum(batch.nbytes for batch in batches)
+    return num_rows >= _FEWEST_ROWS or num_bytes >= _FEWEST_BYTES
 
 
 def _halve(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -24,8 +24,8 @@ from lance_format.lazy_dataclasses import dataclass
 DEFAULT_MAX_BYTES = 128 << 20
 DEFAULT_MAX_WAITING_BYTES = 64 << 20
 _SLICE_ROWS = 1 << 16
-_RETURNED_ROWS = 1 << 14
-"""Minimum number of rows that are returned together, if there are more."""
+_RETURNED_ROWS, _RETURNED_BYTES = 1 << 14, 8 << 20
+"""Numbers of rows and bytes that are returned together, if there are more."""
 _PASSED_ROWS = 1 << 20
 """Number of rows that are first passed on without being compared; doubled each time."""
 _TRIALS = ((1 << 16, 0.98), (1 << 19, 0.9))
@@ -98,6 +98,7 @@ class FirstRows:
         self._passed = 0
         self._pause = _PASSED_ROWS
         self._waiting: list[_Part] = []
+        self._waiting_bytes = 0
         self._best: I64 = np.empty((0, limit), np.int64)
         self._clear()
 
@@ -121,9 +122,9 @@ class FirstRows:
                 self._pause *= 2
             elif self._keys.size_bytes + 8 * self._limit * self._keys.count > self._max_bytes:
                 yield from self._flush()
-            elif self._waiting_bytes() > self._max_waiting_bytes:
+            elif self._waiting_bytes > self._max_waiting_bytes:
                 self._shrink()
-                if 2 * self._waiting_bytes() > self._max_waiting_bytes:
+                if 2 * self._waiting_bytes > self._max_waiting_bytes:
                     yield from self._return()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
@@ -139,7 +140,7 @@ class FirstRows:
         count = keep_best(scores, groups, self._best, self._distinct, self._drops_ties, kept)
         self._rows += batch.num_rows
         if count:
-            self._waiting.append(_Part(batch, groups, scores).filter(kept, count))
+            self._wait(_Part(batch, groups, scores).filter(kept, count))
 
     def _is_futile(self) -> bool:
         if any(self._rows >= rows and self._keys.count > share * self._rows for rows, share in _TRIALS):
@@ -159,31 +160,32 @@ class FirstRows:
             larger[:known] = self._best
             self._best = larger
 
-    def _waiting_bytes(self) -> int:
-        return sum(part.size_bytes for part in self._waiting)
+    def _wait(self, part: _Part) -> None:
+        self._waiting.append(part)
+        self._waiting_bytes += part.size_bytes
 
     def _shrink(self) -> None:
         """Drop rows that wait and are worse than others by now."""
-        parts = []
-        for part in self._waiting:
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        for part in waiting:
             kept = np.empty(part.batch.num_rows, np.bool_)
             count = mark_best(part.scores, part.groups, self._best, kept)
             if count:
-                parts.append(part.filter(kept, count))
-        self._waiting = parts
+                self._wait(part.filter(kept, count))
 
     def _return(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that wait, a few small batches as one."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
         gathered: list[pa.RecordBatch] = []
-        num_rows = 0
+        num_rows = num_bytes = 0
         for part in waiting:
             gathered.append(part.batch)
             num_rows += part.batch.num_rows
-            if num_rows >= _RETURNED_ROWS:
-                yield _joined(gathered)
-                gathered, num_rows = [], 0
+            num_bytes += part.size_bytes
             self._returned += part.batch.num_rows
+            if num_rows >= _RETURNED_ROWS or num_bytes >= _RETURNED_BYTES:
+                yield _joined(gathered)
+                gathered, num_rows, num_bytes = [], 0, 0
         if gathered:
             yield _joined(gathered)
 
