@@ -5,7 +5,6 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
@@ -13,7 +12,6 @@ import org.apache.spark.sql.catalyst.expressions.DenseRank;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
 import org.apache.spark.sql.catalyst.expressions.RowNumber;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
@@ -85,21 +83,11 @@ final class GroupLimits extends Rule {
   private static List below(Seq expressions, List columns) {
     List found = new ArrayList();
     for (int i = 0; i < columns.size(); i++) {
-      AttributeReference column = below(expressions, (AttributeReference) columns.get(i));
+      AttributeReference column = JoinGraph.named(expressions, (AttributeReference) columns.get(i));
       if (column == null) return null;
       found.add(column);
     }
     return found;
-  }
-
-  private static AttributeReference below(Seq expressions, AttributeReference column) {
-    for (int i = 0; i < expressions.size(); i++) {
-      Object named = expressions.apply(i);
-      if (!((NamedExpression) named).exprId().equals(column.exprId())) continue;
-      Object given = named instanceof Alias ? ((Alias) named).child() : named;
-      return given instanceof AttributeReference ? (AttributeReference) given : null;
-    }
-    return null;
   }
 
   /** Whether a condition has keys of joins alone, which drop whole groups: tasks may use or ignore them. */

@@ -141,7 +141,8 @@ final class JoinGraph {
     return below != null && holds(((Aggregate) plan).groupingExpressions(), below) ? below : null;
   }
 
-  private static AttributeReference named(Seq expressions, AttributeReference column) {
+  /** The column that one of some expressions renames or passes on; null if it is computed. */
+  static AttributeReference named(Seq expressions, AttributeReference column) {
     for (int i = 0; i < expressions.size(); i++) {
       Object named = expressions.apply(i);
       if (!((NamedExpression) named).exprId().equals(column.exprId())) continue;
