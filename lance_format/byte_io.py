@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,11 @@ Buffer: TypeAlias = bytes | memoryview | npt.NDArray[np.uint8]
 """Bytes that may belong to others, and are not changed. Arrays start at a multiple of 8 bytes in memory."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ByteRange:
-    """A half-open range of bytes of a file: `offset <= position < offset + size`."""
+class ByteRange(NamedTuple):
+    """A half-open range of bytes of a file: `offset <= position < offset + size`.
+
+    It is a tuple because reads of many rows make thousands of them.
+    """
 
     offset: int
     size: int

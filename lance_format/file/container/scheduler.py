@@ -36,8 +36,28 @@ _PARTS_PER_THREAD = 4
 """Number of parts per thread, so that none waits long for the last one of another."""
 
 T = TypeVar("T")
-Start: TypeAlias = Callable[..., Future[Any]]
-"""Begins a call, with its arguments, and returns its future."""
+
+
+class _Ended:
+    """A call that has ended. A future would cost more than many of these calls."""
+
+    __slots__ = ("_error",)
+
+    def __init__(self, call: Callable[..., object], *arguments: object) -> None:
+        self._error: Exception | None = None
+        try:
+            call(*arguments)
+        except Exception as error:
+            self._error = error
+
+    def result(self) -> None:
+        """Raise the error of the call, if any."""
+        if self._error is not None:
+            raise self._error
+
+
+Start: TypeAlias = Callable[..., Future[Any] | _Ended]
+"""Begins a call, with its arguments, and returns what waits for its end."""
 
 
 def coalesce(ranges: Sequence[ByteRange], shape: RequestShape = FILE_REQUESTS) -> list[ByteRange]:
@@ -47,19 +67,22 @@ def coalesce(ranges: Sequence[ByteRange], shape: RequestShape = FILE_REQUESTS) -
     is merged beyond the limit, too.
     """
     merged: list[ByteRange] = []
+    gap_bytes, max_bytes = shape.gap_bytes, shape.max_bytes
     start, end = -1, -1
+    single: ByteRange | None = None
     for wanted in sorted(ranges, key=_OFFSET):
-        offset, stop = wanted.offset, wanted.offset + wanted.size
-        smaller = min(wanted.size, end - start)
-        fits = stop <= end or stop - start <= shape.max_bytes or smaller <= shape.gap_bytes
-        if start >= 0 and offset <= end + shape.gap_bytes and fits:
+        offset, size = wanted
+        stop = offset + size
+        is_near = start >= 0 and offset <= end + gap_bytes
+        if is_near and (stop <= end or stop - start <= max_bytes or min(size, end - start) <= gap_bytes):
             end = max(end, stop)
+            single = None
             continue
         if start >= 0:
-            merged.append(ByteRange(start, end - start))
-        start, end = offset, stop
+            merged.append(single or ByteRange(start, end - start))
+        start, end, single = offset, stop, wanted
     if start >= 0:
-        merged.append(ByteRange(start, end - start))
+        merged.append(single or ByteRange(start, end - start))
     return merged
 
 
@@ -91,9 +114,10 @@ class Requests:
         ChecksumError
             If they are damaged.
         """
-        if not wanted.size:
+        offset, size = wanted
+        if not size:
             return np.empty(0, np.uint8)
-        number = self.number(wanted)
+        number = bisect.bisect_right(self._starts, offset) - 1
         while len(self._arrived) <= number:
             self._arrived.append(self._receive())
         whole = self._arrived[number]
@@ -101,10 +125,10 @@ class Requests:
             if whole.offset is not None and wanted.offset <= whole.offset < wanted.end:
                 raise whole
             return aligned(np.frombuffer(self._source.read_ranges([wanted])[0], np.uint8))
-        begin = wanted.offset - self._starts[number]
-        if begin == 0 and whole.size == wanted.size:
+        begin = offset - self._starts[number]
+        if begin == 0 and whole.size == size:
             return whole
-        part = whole[begin : begin + wanted.size]
+        part = whole[begin : begin + size]
         return part if begin % _ALIGNMENT == 0 else part.copy()
 
     def _receive(self) -> Bytes | ChecksumError:
@@ -166,7 +190,7 @@ class _Run(Generic[T]):
         is_small = self.whole is None and extent is not None and extent.size <= most_bytes
         if is_small and extent is not None and self.wanted and self.wanted[0].offset == extent.offset:
             return [extent, *(wanted for wanted in self.wanted if not extent.contains(wanted))]
-        return [wanted for wanted in self.wanted if not self._has(wanted)]
+        return self.wanted if self.whole is None else [wanted for wanted in self.wanted if not self._has(wanted)]
 
     def receive(self, asked: Sequence[ByteRange], take: Callable[[ByteRange], Bytes]) -> list[Bytes]:
         """Return the bytes of the ranges that the plan wants, given what was asked for."""
@@ -249,17 +273,18 @@ def _run_round(
     size = sum(sizes)
     is_much = size >= _THREADED_BYTES and size >= _THREADED_RANGE_BYTES * len(sizes)
     num_threads = min(threads(), len(runs)) if is_much and len(runs) > 1 else 1
-    with contextlib.ExitStack() as stack:
-        start: Start = _run_at_once
-        if num_threads > 1:
-            start = stack.enter_context(ThreadPoolExecutor(num_threads, "lance-decode")).submit
-        if num_threads > 1 and not source.request_shape.reads_ahead:
-            parts = [start(_run_part, source, part, proceed, _run_at_once) for part in _divide(runs, size, num_threads)]
-            ended = [future for part in parts for future in part.result()]
-        else:
-            ended = _run_part(source, runs, proceed, start)
-    for future in ended:
-        future.result()
+    if num_threads == 1:
+        ended = _run_part(source, runs, proceed, _Ended)
+    else:
+        with ThreadPoolExecutor(num_threads, "lance-decode") as pool:
+            if source.request_shape.reads_ahead:
+                ended = _run_part(source, runs, proceed, pool.submit)
+            else:
+                divided = _divide(runs, size, num_threads)
+                parts = [pool.submit(_run_part, source, part, proceed, _Ended) for part in divided]
+                ended = [call for part in parts for call in part.result()]
+    for call in ended:
+        call.result()
 
 
 def _divide(runs: Sequence[_Run[T]], size: int, num_threads: int) -> Iterator[Sequence[_Run[T]]]:
@@ -283,22 +308,13 @@ def _divide(runs: Sequence[_Run[T]], size: int, num_threads: int) -> Iterator[Se
 
 def _run_part(
     source: RangeReader, runs: Sequence[_Run[T]], proceed: Callable[[_Run[T], Sequence[Bytes]], None], start: Start
-) -> list[Future[None]]:
+) -> list[Future[Any] | _Ended]:
     """Read what some runs want together, and start each once its bytes are there; return how they end."""
     asked = [run.asks_for(source.request_shape.gap_bytes) for run in runs]
-    ended: dict[int, Future[None]] = {}
+    ended: dict[int, Future[Any] | _Ended] = {}
     with contextlib.closing(Requests(source, list(itertools.chain(*asked)))) as requests:
-        last = [max(map(requests.number, ranges), default=-1) for ranges in asked]
+        last = [requests.number(max(ranges, key=_OFFSET)) if ranges else -1 for ranges in asked]
         for position in sorted(range(len(runs)), key=last.__getitem__):
             data = runs[position].receive(asked[position], requests.take)
             ended[position] = start(proceed, runs[position], data)
     return [ended[position] for position in range(len(runs))]
-
-
-def _run_at_once(call: Callable[..., T], *arguments: object) -> Future[T]:
-    ended: Future[T] = Future()
-    try:
-        ended.set_result(call(*arguments))
-    except Exception as error:
-        ended.set_exception(error)
-    return ended
