@@ -21,7 +21,7 @@ import numpy as np
 
 from lance_format.compression import flat
 from lance_format.compression.codec import CompressedChunks
-from lance_format.data_block import BufferSlices, Bytes, Counts, FixedWidthBlock
+from lance_format.data_block import BufferSlices, Bytes, Counts, FixedWidthBlock, starts_of
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import bitpacking as kernels
 from lance_format.kernels.bitpacking import BLOCK_VALUES
@@ -30,6 +30,7 @@ from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 
 WORD_BITS = (8, 16, 32, 64)
+_MOST_PICKED = 8  # Unpacking a whole chunk takes as long as picking so many values.
 _MAX_ZEROS = 2**24  # Limit for values packed into 0 bits, which take no bytes.
 
 
@@ -52,13 +53,35 @@ class InlineBitpackingDecompressor:
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
         """Decompress chunks; see `Decompressor`."""
         (packed,) = buffers
-        if (num_values > BLOCK_VALUES).any():
-            raise CorruptFileError(f"a bit-packed chunk has {num_values.max()} values; at most {BLOCK_VALUES} fit")
+        _check_counts(num_values)
         out = _allocate(int(num_values.sum()), self.word_bits)
         total = kernels.unpack_inline(packed.data, packed.starts, packed.sizes, num_values, self.word_bits, out)
-        if total < 0:
-            raise CorruptFileError(f"bit-packed chunk {-1 - total} has a bit width that contradicts its size")
+        _check_chunks(total)
         return FixedWidthBlock(out, self.word_bits, total)
+
+    def pick(
+        self, buffers: Sequence[BufferSlices], num_values: Counts, chunks: Counts, positions: Counts
+    ) -> FixedWidthBlock:
+        """Return some values; see `PickingDecompressor`."""
+        if positions.size > _MOST_PICKED * num_values.size:
+            return self.decompress(buffers, num_values).take(starts_of(num_values)[chunks] + positions)
+        (packed,) = buffers
+        _check_counts(num_values)
+        out = empty(positions.size * self.word_bits // 8, np.uint8)
+        total = kernels.pick_inline(packed.data, packed.starts, packed.sizes, chunks, positions, self.word_bits, out)
+        _check_chunks(total)
+        return FixedWidthBlock(out, self.word_bits, total)
+
+
+def _check_counts(num_values: Counts) -> None:
+    if int(num_values.max(initial=0)) > BLOCK_VALUES:
+        raise CorruptFileError(f"a bit-packed chunk has {num_values.max()} values; at most {BLOCK_VALUES} fit")
+
+
+def _check_chunks(found: int) -> None:
+    """Raise `CorruptFileError` if a kernel found a malformed chunk."""
+    if found < 0:
+        raise CorruptFileError(f"bit-packed chunk {-1 - found} has a bit width that contradicts its size")
 
 
 @dataclass(frozen=True, slots=True)

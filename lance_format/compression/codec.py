@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
-from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, ValueBlock
+from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, ValueBlock, starts_of
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
 
@@ -62,6 +62,27 @@ class PickingDecompressor(Decompressor, Protocol):
         CorruptFileError
             If the bytes contradict the encoding.
         """
+
+
+def pick(
+    decompressor: Decompressor, buffers: Sequence[BufferSlices], num_values: Counts, chunks: Counts, positions: Counts
+) -> ValueBlock:
+    """Return some values of chunks, which are decompressed as a whole unless values can be found without that.
+
+    Parameters
+    ----------
+    decompressor : Decompressor
+    buffers, num_values, chunks, positions
+        See `PickingDecompressor.pick`.
+
+    Raises
+    ------
+    CorruptFileError
+        If the bytes contradict the encoding.
+    """
+    if hasattr(decompressor, "pick"):
+        return cast("PickingDecompressor", decompressor).pick(buffers, num_values, chunks, positions)
+    return decompressor.decompress(buffers, num_values).take(starts_of(num_values)[chunks] + positions)
 
 
 class PerValueDecompressor(Protocol):

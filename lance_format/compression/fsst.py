@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.compression.codec import Decompressor, PerValueDecompressor
+from lance_format.compression.codec import Decompressor, PerValueDecompressor, pick
 from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, ValueBlock, VariableWidthBlock
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import fsst as kernels
@@ -128,6 +128,12 @@ class FsstDecompressor:
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> DataBlock:
         """Decompress chunks; see `Decompressor`."""
         return self.table.decode(_byte_strings(self.inner.decompress(buffers, num_values)))
+
+    def pick(
+        self, buffers: Sequence[BufferSlices], num_values: Counts, chunks: Counts, positions: Counts
+    ) -> VariableWidthBlock:
+        """Return some values; see `PickingDecompressor`."""
+        return self.table.decode(_byte_strings(pick(self.inner, buffers, num_values, chunks, positions)))
 
 
 @dataclass(frozen=True, slots=True)

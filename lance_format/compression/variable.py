@@ -24,6 +24,7 @@ from lance_format.compression.codec import CompressedChunks
 from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, VariableWidthBlock, aligned
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import variable as kernels
+from lance_format.kernels.mini_block import copy_slices
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
@@ -62,6 +63,30 @@ class VariableDecompressor:
         if kernels.unpack_chunks(words, data, chunks.starts, num_values, out, offsets) < 0:
             raise CorruptFileError("the offsets of a byte string chunk decrease")
         return VariableWidthBlock(out, offsets)
+
+    def pick(
+        self, buffers: Sequence[BufferSlices], num_values: Counts, chunks: Counts, positions: Counts
+    ) -> VariableWidthBlock:
+        """Return some values; see `PickingDecompressor`."""
+        (stored,) = buffers
+        width = self.offset_bits // 8
+        data = aligned(stored.data)
+        tables = (num_values + 1) * width
+        if (tables > stored.sizes).any() or (stored.starts % width).any():
+            raise CorruptFileError("a chunk of byte strings is shorter than its offsets")
+        words = data[: data.size // width * width].view(f"<u{width}")
+        first = stored.starts[chunks] // width + positions
+        begins, ends = words[first].astype(np.int64), words[first + 1].astype(np.int64)
+        wrong = (begins < tables[chunks]) | (ends < begins) | (ends > stored.sizes[chunks])
+        if wrong.any():
+            raise CorruptFileError(f"the offsets of byte string chunk {chunks[wrong][0]} decrease or lie outside of it")
+        offsets = np.zeros(positions.size + 1, np.int64)
+        np.cumsum(ends - begins, out=offsets[1:])
+        total = int(offsets[-1])
+        out = empty(total, np.uint8)
+        copy_slices(data, stored.starts[chunks] + begins, ends - begins, out)
+        wide = self.offset_bits == 64 or total > _MAX_INT32
+        return VariableWidthBlock(out, offsets if wide else offsets.astype(np.int32))
 
 
 @dataclass(frozen=True, slots=True)

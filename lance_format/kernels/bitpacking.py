@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import instructions, kernel
+from lance_format.kernels.mini_block import read_integer
 from lance_format.kernels.words import copy_bytes
 
 BLOCK_VALUES = 1024
@@ -167,6 +168,19 @@ def _unpack_bytes(packed: U8, start: int, bits: int, width: int, scratch: U64, o
 
 
 @kernel
+def _read_width(packed: U8, start: int, size: int, bits: int) -> int:
+    """Return the bit width of a chunk that holds it and one packed block; -1 if they contradict its size."""
+    word_bytes = bits // 8
+    if size < word_bytes:
+        return -1
+    width = np.int64(packed[start])
+    for byte in range(1, word_bytes):
+        if packed[start + byte] != 0:
+            return -1
+    return width if width <= bits and size == word_bytes + width * BLOCK_VALUES // 8 else -1
+
+
+@kernel
 def unpack_inline(packed: U8, starts: I64, sizes: I64, num_values: I64, bits: int, out: U8) -> int:
     """Unpack chunks that each hold a word with their bit width, then one packed block.
 
@@ -193,17 +207,55 @@ def unpack_inline(packed: U8, starts: I64, sizes: I64, num_values: I64, bits: in
     first = 0
     for chunk in range(starts.size):
         count = num_values[chunk]
-        if sizes[chunk] < word_bytes or count < 0 or count > BLOCK_VALUES:
-            return -1 - chunk
-        width = np.int64(packed[starts[chunk]])
-        for byte in range(1, word_bytes):
-            if packed[starts[chunk] + byte] != 0:
-                return -1 - chunk
-        if width > bits or sizes[chunk] != word_bytes + width * BLOCK_VALUES // 8:
+        width = _read_width(packed, starts[chunk], sizes[chunk], bits)
+        if width < 0 or count < 0 or count > BLOCK_VALUES:
             return -1 - chunk
         _unpack_bytes(packed, starts[chunk] + word_bytes, bits, width, scratch, out, first * word_bytes)
         first += count
     return first
+
+
+@kernel
+def pick_inline(packed: U8, starts: I64, sizes: I64, chunks: I64, positions: I64, bits: int, out: U8) -> int:
+    """Unpack single values of chunks that each hold a word with their bit width, then one packed block.
+
+    Parameters
+    ----------
+    packed, starts, sizes, bits
+        See `unpack_inline`.
+    chunks : int64[num_picked]
+        The chunk of each value.
+    positions : int64[num_picked]
+        The position of each value in its chunk, below `BLOCK_VALUES`.
+    out : uint8[num_picked * bits // 8]
+        Set to the values.
+
+    Returns
+    -------
+    int
+        The number of values, or -1 - the index of a malformed chunk.
+    """
+    word_bytes = bits // 8
+    lanes = BLOCK_VALUES // bits
+    for index in range(chunks.size):
+        chunk = chunks[index]
+        width = _read_width(packed, starts[chunk], sizes[chunk], bits)
+        if width < 0:
+            return -1 - chunk
+        lane = positions[index] % lanes
+        group = _ORDER[(positions[index] % 128 - lane) >> 4]  # The order is its own inverse.
+        shift = (group * 8 + positions[index] // 128) * width
+        word = starts[chunk] + word_bytes + (shift // bits * lanes + lane) * word_bytes
+        shift %= bits
+        value = np.uint64(0)
+        if width > 0:
+            value = np.uint64(read_integer(packed, word, word_bytes)) >> np.uint64(shift)
+            if shift + width > bits:
+                value |= np.uint64(read_integer(packed, word + 128, word_bytes)) << np.uint64(bits - shift)
+            value &= _ones(width)
+        for byte in range(word_bytes):
+            out[index * word_bytes + byte] = np.uint8((value >> np.uint64(8 * byte)) & np.uint64(0xFF))
+    return chunks.size
 
 
 @kernel
