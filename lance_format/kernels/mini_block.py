@@ -11,6 +11,14 @@ from lance_format.kernels.words import copy_bytes
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 
+ALIGNMENT = 8
+"""Unit of the sizes of chunks."""
+
+LOG_BITS = 4
+"""Bits of a chunk's word that have the logarithm of the number of its values."""
+
+_MAX_CHUNK_VALUES = 2**31
+
 
 @kernel
 def read_integer(data: U8, position: int, size: int) -> int:
@@ -19,6 +27,126 @@ def read_integer(data: U8, position: int, size: int) -> int:
     for byte in range(size):
         value |= np.int64(data[position + byte]) << (8 * byte)
     return value
+
+
+@kernel
+def measure_chunks(
+    words: I64, word_bytes: int, table_bytes: I64, chunk_bytes: I64, num_items: I64, sizes: I64, counts: I64
+) -> int:
+    """Take the words of the chunk tables of pages apart.
+
+    Parameters
+    ----------
+    words : int64[table_bytes.sum() // word_bytes]
+    word_bytes : int
+        Bytes that a word has in the file.
+    table_bytes, chunk_bytes, num_items : int64[num_pages]
+        For each page, the size of its words and of its chunks, and the number of its values.
+    sizes, counts : int64[table_bytes.sum() // word_bytes]
+        Set to the bytes and the number of values of each chunk.
+
+    Returns
+    -------
+    int
+        The number of chunks; -1 - the index of the first page that has no whole words, or whose chunks have more bytes
+        or other numbers of values.
+    """
+    first = 0
+    for page in range(table_bytes.size):
+        last = first + table_bytes[page] // word_bytes - 1
+        if last < first or table_bytes[page] % word_bytes != 0:
+            return -1 - page
+        stored = 0
+        values = 0
+        for chunk in range(first, last + 1):
+            sizes[chunk] = ((words[chunk] >> LOG_BITS) + 1) * ALIGNMENT
+            stored += sizes[chunk]
+            counts[chunk] = 1 << (words[chunk] & ((1 << LOG_BITS) - 1))
+            values += counts[chunk]
+        left = num_items[page] - (values - counts[last])
+        is_wrong = (
+            stored > chunk_bytes[page] or not 0 <= left <= _MAX_CHUNK_VALUES or (left == 0 and num_items[page] > 0)
+        )
+        if is_wrong or (counts[last] > 1 and left != counts[last]):
+            return -1 - page
+        counts[last] = left
+        first = last + 1
+    return first
+
+
+@kernel
+def find_rows(rows: I64, first_rows: I64, chunks: I64, numbers: I64, within: I64) -> int:
+    """Find the chunks that hold rows, where every value is a row.
+
+    Parameters
+    ----------
+    rows : int64[num_rows]
+        Ascending, may repeat; from the first row of the first chunk to the last one of the last.
+    first_rows : int64[num_chunks + 1]
+        The first row of each chunk, and the row after the last.
+    chunks : int64[num_rows]
+        Set to the chunks that hold them, each once; entries after these are left alone.
+    numbers, within : int64[num_rows]
+        Set to the index in `chunks` and the position in the chunk of each row.
+
+    Returns
+    -------
+    int
+        The number of chunks that hold rows.
+    """
+    count = 0
+    chunk = 0
+    for index in range(rows.size):
+        row = rows[index]
+        high = first_rows.size - 1
+        if chunk + 1 < high and first_rows[chunk + 1] <= row:
+            chunk += 1
+            while high - chunk > 1:
+                middle = (chunk + high) // 2
+                if first_rows[middle] <= row:
+                    chunk = middle
+                else:
+                    high = middle
+        if count == 0 or chunks[count - 1] != chunk:
+            chunks[count] = chunk
+            count += 1
+        numbers[index] = count - 1
+        within[index] = row - first_rows[chunk]
+    return count
+
+
+@kernel
+def merge_extents(begins: I64, ends: I64, gap: int, offsets: I64, sizes: I64, positions: I64) -> int:
+    """Merge ranges of bytes with small gaps between them.
+
+    Parameters
+    ----------
+    begins, ends : int64[num_extents]
+        Where neither decreases, ranges are merged.
+    gap : int
+        The most bytes between two ranges that become one.
+    offsets, sizes : int64[num_extents]
+        Set to the merged ranges; entries after these are left alone.
+    positions : int64[num_extents]
+        Set to the offset of each range in the merged ones, which follow each other.
+
+    Returns
+    -------
+    int
+        The number of merged ranges.
+    """
+    count = 0
+    before = 0
+    for index in range(begins.size):
+        is_apart = count == 0 or begins[index] > offsets[count - 1] + sizes[count - 1] + gap
+        if is_apart or begins[index] < offsets[count - 1]:
+            before += sizes[count - 1] if count else 0
+            offsets[count] = begins[index]
+            count += 1
+            sizes[count - 1] = 0
+        sizes[count - 1] = max(sizes[count - 1], ends[index] - offsets[count - 1])
+        positions[index] = before + begins[index] - offsets[count - 1]
+    return count
 
 
 @kernel

@@ -18,20 +18,21 @@ ones are in the chunk of the next value, or in the last.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Generator, Sequence
-from typing import TypeAlias, cast
+import itertools
+from collections.abc import Generator, Hashable, Sequence
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
 from lance_format.byte_io import ByteRange
-from lance_format.compression.codec import Context, Decompressor, PickingDecompressor
+from lance_format.compression.codec import Context, Decompressor, pick
 from lance_format.compression.registry import parse_decompressor
 from lance_format.data_block import (
     BufferSlices,
     Bytes,
     Counts,
     DataBlock,
-    DictionaryBlock,
     FixedWidthBlock,
     ValueBlock,
     VariableWidthBlock,
@@ -43,8 +44,11 @@ from lance_format.data_block import (
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import levels as level_kernels
 from lance_format.kernels import mini_block as kernels
+from lance_format.kernels.mini_block import ALIGNMENT
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
+from lance_format.structural.chunk_table import ChunkTable, PickedRows, measure_chunks, pick_rows
+from lance_format.structural.indexed_values import index_into, index_into_several
 from lance_format.structural.layers import LayerStack, Levels
 from lance_format.structural.page import (
     DecodedRows,
@@ -59,74 +63,29 @@ from lance_format.structural.page import (
 from lance_format.structural.rep_def import LevelPair, check_levels
 from lance_format.structural.row_index import parse_repetition_index, select_rows
 
-ALIGNMENT = 8
-LOG_BITS = 4
 _MAX_VALUE_BUFFERS = 16
 _MAX_REPETITION_DEPTH = 1000
-_MAX_CHUNK_VALUES = 2**31
 _MAX_DICTIONARY_ITEMS = 2**32
 _MAX_VALUES_TOGETHER = 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class _ChunkTable:
-    """Places and contents of the chunks.
-
-    Parameters
-    ----------
-    offsets : int64[num_chunks + 1]
-        Bytes into the chunk buffer.
-    num_values : int64[num_chunks]
-    first_rows : int64[num_chunks + 1]
-        The first row that starts in each chunk or after it.
-    ended_rows : int64[num_chunks]
-        The rows that have ended with each chunk.
-    """
-
-    offsets: Counts
-    num_values: Counts
-    first_rows: Counts
-    ended_rows: Counts
+_MIN_BYTES_TOGETHER = 128 * 1024  # Object stores are asked for smaller pages as a whole.
+_MAX_DICTIONARY_BYTES_TOGETHER = 16 * 1024  # Dictionaries of pages whose rows are read together are copied.
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
     """Parts of a page that every read needs: the offsets of its chunks, and its dictionary if it has one."""
 
-    table: _ChunkTable
+    table: ChunkTable
     dictionary: DataBlock | None
 
     @property
     def size_bytes(self) -> int:
         """Size in memory."""
-        table = self.table
-        counts = (table.offsets, table.num_values, table.first_rows, table.ended_rows)
-        return sum(part.nbytes for part in counts) + (0 if self.dictionary is None else memory_bytes(self.dictionary))
-
-
-@dataclass(frozen=True, slots=True)
-class _Picked:
-    """Single rows of chunks.
-
-    Parameters
-    ----------
-    chunks : int64[num_rows]
-        The chunk of each, among those decoded.
-    within : int64[num_rows]
-        The position of each in its chunk.
-    """
-
-    chunks: Counts
-    within: Counts
-
-    @classmethod
-    def of(cls, rows: Counts, first_rows: Counts) -> _Picked:
-        """Find rows, which ascend, in chunks that begin with the rows `first_rows`."""
-        chunks = np.searchsorted(first_rows, rows, side="right") - 1
-        return cls(chunks, rows - first_rows[chunks])
+        return self.table.size_bytes + (0 if self.dictionary is None else memory_bytes(self.dictionary))
 
 
 _Fetching: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], tuple[Counts, Bytes, Counts]]
+_Searching: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], list[_Search]]
 
 
 class MiniBlockPage:
@@ -147,12 +106,13 @@ class MiniBlockPage:
 
     def __init__(self, layout: encodings_pb2.MiniBlockLayout, page: PageDescription) -> None:
         self._page = page
+        self._layout = layout
+        self._word_bytes = 4 if page.large_chunks else 2
         self._stack = LayerStack.parse(layout.layers)
         self._num_values = layout.num_items
         self._depth = layout.repetition_index_depth
         self._num_dictionary_items = layout.num_dictionary_items
         self._values = parse_decompressor(layout.value_compression, Context.MINI_BLOCK)
-        self._picks = hasattr(self._values, "pick")
         self._repetition = _parse_levels(layout, "rep_compression")
         self._definition = _parse_levels(layout, "def_compression")
         self._items: Decompressor | None = None
@@ -186,40 +146,47 @@ class MiniBlockPage:
         item_bytes = self._page.buffers[2].size / max(self._num_dictionary_items, 1) if self._items is not None else 0
         return rows_within_answer(self._page.buffers[1].size / max(self._page.num_rows, 1) + item_bytes)
 
+    @cached_property
+    def form(self) -> Hashable:
+        """What pages share whose single rows are read together, by `plan_single_rows`; None if this one is not."""
+        size = sum(buffer.size for buffer in self._page.buffers)
+        dictionary_bytes = self._page.buffers[2].size if self._items is not None else 0
+        if self._stack.lists or size < _MIN_BYTES_TOGETHER or dictionary_bytes > _MAX_DICTIONARY_BYTES_TOGETHER:
+            return None
+        shared = encodings_pb2.MiniBlockLayout.FromString(self._layout.SerializeToString())
+        shared.ClearField("num_items")
+        shared.ClearField("num_dictionary_items")
+        return shared.SerializeToString()
+
     def plan(self, rows: RowSelection) -> Plan:
         """Plan the reading of some rows; see `Page`. A whole page is one read, and adds nothing to the cache."""
+        if not isinstance(rows, range) and not self._stack.lists:
+            return (yield from plan_single_rows([self], [rows]))
         search = self._page.cache.get()
-        if isinstance(search, _Search):
-            chunks, data, starts = yield from self._fetch_chunks(search.table, rows)
-        elif isinstance(rows, range) and len(rows) == self._page.num_rows:
+        if not isinstance(search, _Search) and isinstance(rows, range) and len(rows) == self._page.num_rows:
             *parts, data = yield [*self._search_ranges(), self._page.buffers[1]]
             search = self._parse_search(parts)
             chunks, starts = np.arange(search.table.num_values.size), search.table.offsets[:-1]
         else:
-            search = self._parse_search((yield self._search_ranges()))
-            self._page.cache.put(search, search.size_bytes)
+            (search,) = yield from _search([self])
             chunks, data, starts = yield from self._fetch_chunks(search.table, rows)
         table = search.table
         counts = table.num_values[chunks]
         sizes = table.offsets[chunks + 1] - table.offsets[chunks]
+        values, levels, num_levels = self._decode(data, starts, sizes, counts)
         if self._stack.lists:
-            values, levels, num_levels = self._decode(data, starts, sizes, counts)
             decoded = select_rows(values, levels, self._stack, rows, table.first_rows, num_levels, chunks)
-        elif isinstance(rows, range):
-            values, levels, _ = self._decode(data, starts, sizes, counts)
+        else:
+            assert isinstance(rows, range)
             start, stop = rows.start - int(table.first_rows[chunks[0]]), rows.stop - int(table.first_rows[chunks[0]])
             decoded = DecodedRows(values.slice(start, stop), levels.select(start, stop), self._stack)
-        else:
-            picked = _Picked.of(rows, table.first_rows[chunks])
-            values, levels, _ = self._decode(data, starts, sizes, counts, picked)
-            decoded = DecodedRows(values, levels, self._stack)
         if search.dictionary is None or decoded.values is None:
             return decoded
-        return dataclasses.replace(decoded, values=_index_into(search.dictionary, decoded.values))
+        return dataclasses.replace(decoded, values=index_into(search.dictionary, decoded.values))
 
-    def _fetch_chunks(self, table: _ChunkTable, rows: RowSelection) -> _Fetching:
+    def _fetch_chunks(self, table: ChunkTable, rows: RowSelection) -> _Fetching:
         """Return the chunks that hold the rows, their bytes, and the begin of each chunk within them."""
-        chunks = _chunks_of(table, rows)
+        chunks = table.chunks_of(rows)
         extents = merge_extents(self._page.buffers[1].offset, table.offsets[chunks], table.offsets[chunks + 1])
         return chunks, aligned(extents.join((yield extents.ranges))), extents.positions
 
@@ -245,9 +212,10 @@ class MiniBlockPage:
                 raise CorruptFileError(f"the dictionary has {dictionary.num_values} items")
         return _Search(self._parse_table(parts[0], parts[-1] if self._stack.lists else None), dictionary)
 
-    def _parse_table(self, buffer: Bytes, repetition_index: Bytes | None) -> _ChunkTable:
-        sizes, num_values = self._measure_chunks(
+    def _parse_table(self, buffer: Bytes, repetition_index: Bytes | None) -> ChunkTable:
+        sizes, num_values = measure_chunks(
             buffer,
+            self._word_bytes,
             np.array([buffer.size], np.int64),
             np.array([self._page.buffers[1].size], np.int64),
             np.array([self._num_values], np.int64),
@@ -258,41 +226,9 @@ class MiniBlockPage:
             rows = self._page.num_rows
             first_rows, ended = parse_repetition_index(repetition_index, self._depth, sizes.size, rows)
         else:
-            first_rows = np.append(starts_of(num_values), self._page.num_rows)
-            ended = first_rows[1:]
-        return _ChunkTable(offsets, num_values, first_rows, ended)
-
-    def _measure_chunks(
-        self, tables: Bytes, table_bytes: Counts, chunk_bytes: Counts, num_values: Counts
-    ) -> tuple[Counts, Counts]:
-        """Return the size and the number of values of every chunk of some pages of this layout.
-
-        Parameters
-        ----------
-        tables : uint8[…]
-            The words of all chunks.
-        table_bytes, chunk_bytes, num_values : int64[num_pages]
-            For each page, the size of its words and of its chunks, and the number of its values.
-        """
-        width = 4 if self._page.large_chunks else 2
-        if (table_bytes % width).any() or not table_bytes.all():
-            raise CorruptFileError(f"the chunk table has {table_bytes[0]} bytes for {num_values[0]} values")
-        words = tables.view(f"<u{width}").astype(np.int64)
-        ends = np.cumsum(table_bytes) // width
-        firsts, lasts = ends - table_bytes // width, ends - 1
-        sizes = ((words >> LOG_BITS) + 1) * ALIGNMENT
-        stored = np.add.reduceat(sizes, firsts)
-        if (stored > chunk_bytes).any():
-            raise CorruptFileError(f"the chunks have {stored[0]} bytes; their buffer has {chunk_bytes[0]}")
-        logs = words & (2**LOG_BITS - 1)
-        counts = np.left_shift(np.int64(1), logs)
-        left = num_values - (np.add.reduceat(counts, firsts) - counts[lasts])
-        wrong = (left < 0) | (left > _MAX_CHUNK_VALUES) | ((left == 0) & (num_values > 0))
-        wrong |= (logs[lasts] > 0) & (left != counts[lasts])
-        if wrong.any():
-            raise CorruptFileError(f"the chunks do not hold the page's {num_values[wrong][0]} values")
-        counts[lasts] = left
-        return sizes, counts
+            first_rows = np.zeros(sizes.size + 1, np.int64)
+            ended = np.cumsum(num_values, out=first_rows[1:])
+        return ChunkTable(offsets, num_values, first_rows, ended)
 
     def decode_together(self, pages: Sequence[PlacedPage], data: Bytes) -> DecodedRows:
         """Decode whole pages that share the layout of this one, except its number of values; see `together`."""
@@ -309,7 +245,9 @@ class MiniBlockPage:
         extents = np.array(places, np.int64).reshape(-1, 2, 2)
         table_bytes = extents[:, 0, 1]
         tables = np.concatenate([data[start : start + size] for start, size in extents[:, 0].tolist()])
-        sizes, counts = self._measure_chunks(tables, table_bytes, extents[:, 1, 1], np.array(num_values, np.int64))
+        sizes, counts = measure_chunks(
+            tables, self._word_bytes, table_bytes, extents[:, 1, 1], np.array(num_values, np.int64)
+        )
         per_page = table_bytes // (tables.size // sizes.size)
         firsts = starts_of(per_page)
         starts = starts_of(sizes)
@@ -327,7 +265,7 @@ class MiniBlockPage:
         return DecodedRows(values, levels, self._stack)
 
     def _decode(
-        self, data: Bytes, chunk_starts: Counts, chunk_sizes: Counts, counts: Counts, picked: _Picked | None = None
+        self, data: Bytes, chunk_starts: Counts, chunk_sizes: Counts, counts: Counts, picked: PickedRows | None = None
     ) -> tuple[ValueBlock, LevelPair, Counts]:
         """Return the values and the levels of chunks, or those of some rows, and the number of levels of each chunk."""
         num_chunks = len(chunk_sizes)
@@ -337,18 +275,14 @@ class MiniBlockPage:
         sizes[1] = -1 if self._definition is None else 0
         starts = np.zeros((rows, num_chunks), np.int64)
         num_levels = np.zeros(num_chunks, np.int64)
-        size_width = 4 if self._page.large_chunks else 2
-        found = kernels.parse_headers(data, chunk_starts, chunk_sizes, size_width, num_levels, starts, sizes)
+        found = kernels.parse_headers(data, chunk_starts, chunk_sizes, self._word_bytes, num_levels, starts, sizes)
         if found < 0:
             raise CorruptFileError(f"the buffers of chunk {-1 - found} do not fit into it")
         slices = [BufferSlices(data, starts[row], sizes[row]) for row in range(2, rows)]
-        positions = None if picked is None else picked.within + starts_of(counts)[picked.chunks]
-        if picked is not None and self._picks:
-            picking = cast("PickingDecompressor", self._values)
-            values: ValueBlock = picking.pick(slices, counts, picked.chunks, picked.within)
-        else:
+        if picked is None:
             values = self._values.decompress(slices, counts)
-            values = values if positions is None else values.take(positions)
+        else:
+            values = pick(self._values, slices, counts, picked.chunks, picked.within)
         if self._repetition is None and self._definition is None:
             return values, LevelPair(None, None, values.num_values), counts
         levels = LevelPair(
@@ -358,7 +292,7 @@ class MiniBlockPage:
         )
         check_levels(levels, self._stack)
         self._check_counts(levels, num_levels, counts)
-        return values, levels if positions is None else levels.take(positions), num_levels
+        return values, levels if picked is None else levels.take(picked.positions), num_levels
 
     def _check_counts(self, levels: LevelPair, num_levels: Counts, counts: Counts) -> None:
         found = num_levels
@@ -370,44 +304,46 @@ class MiniBlockPage:
             raise CorruptFileError("a chunk has another number of visible levels than of values")
 
 
+def plan_single_rows(pages: Sequence[MiniBlockPage], rows: Sequence[Counts]) -> Plan:
+    """Plan the reading of single rows of pages of one form, which have no lists; a page costs as many calls as all.
+
+    Parameters
+    ----------
+    pages : sequence of MiniBlockPage
+    rows : sequence of int64[…]
+        Rows of each page, counted from its first; at least one.
+    """
+    searches = yield from _search(pages)
+    picked = pick_rows([search.table for search in searches], [page._page.buffers[1] for page in pages], rows)
+    extents = merge_extents(0, picked.begins, picked.ends)
+    data = aligned(extents.join((yield extents.ranges)))
+    sizes = picked.ends - picked.begins
+    values, levels, _ = pages[0]._decode(data, extents.positions, sizes, picked.num_values, picked)
+    dictionaries = [search.dictionary for search in searches if search.dictionary is not None]
+    if dictionaries:
+        values = index_into_several(dictionaries, values, [own.size for own in rows])
+    return DecodedRows(values, levels, pages[0]._stack)
+
+
+def _search(pages: Sequence[MiniBlockPage]) -> _Searching:
+    """Return what finds rows in pages; what is not cached is read together, and cached."""
+    found: list[_Search] = []
+    known = [page._page.cache.get() for page in pages]
+    wanted = [
+        [] if isinstance(search, _Search) else page._search_ranges() for page, search in zip(pages, known, strict=True)
+    ]
+    parts = iter((yield list(itertools.chain(*wanted))) if any(wanted) else ())
+    for page, search, ranges in zip(pages, known, wanted, strict=True):
+        if not isinstance(search, _Search):
+            search = page._parse_search([next(parts) for _ in ranges])
+            page._page.cache.put(search, search.size_bytes)
+        found.append(search)
+    return found
+
+
 def _parse_levels(layout: encodings_pb2.MiniBlockLayout, name: str) -> Decompressor | None:
     return parse_decompressor(getattr(layout, name), Context.BLOCK) if layout.HasField(name) else None
 
 
 def _decode_levels(decompressor: Decompressor | None, slices: BufferSlices, counts: Counts) -> Levels | None:
     return None if decompressor is None else as_levels(decompressor.decompress([slices], counts))
-
-
-def _index_into(dictionary: DataBlock, indices: ValueBlock) -> DictionaryBlock:
-    """Join indices and the items of a dictionary.
-
-    Raises
-    ------
-    CorruptFileError
-        If an index has no item.
-    """
-    if not isinstance(indices, FixedWidthBlock) or indices.bits_per_value not in (8, 16, 32, 64):
-        raise CorruptFileError("the indices of a dictionary are not integers")
-    block = DictionaryBlock(dictionary, indices)
-    highest = int(block.words.max(initial=0))
-    if block.num_values and highest >= dictionary.num_values:
-        raise CorruptFileError(f"dictionary index {highest}; there are {dictionary.num_values} items")
-    return block
-
-
-def _chunks_of(table: _ChunkTable, rows: RowSelection) -> Counts:
-    """Return the chunks that hold the rows, ascending, each once."""
-    if isinstance(rows, range):
-        first = np.searchsorted(table.first_rows, rows.start, side="right") - 1
-        last = np.searchsorted(table.ended_rows, rows.stop - 1, side="right")
-        return np.arange(first, last + 1, dtype=np.int64)
-    firsts = np.searchsorted(table.first_rows, rows, side="right") - 1
-    lasts = np.searchsorted(table.ended_rows, rows, side="right")
-    if (firsts == lasts).all():
-        is_next = np.ones(firsts.size, np.bool_)
-        np.not_equal(firsts[1:], firsts[:-1], out=is_next[1:])
-        return firsts[is_next]
-    marks = np.zeros(len(table.num_values) + 1, np.int64)
-    np.add.at(marks, firsts, 1)
-    np.add.at(marks, lasts + 1, -1)
-    return np.flatnonzero(np.cumsum(marks[:-1]))

@@ -9,10 +9,10 @@ from lance_format.compression.codec import CompressedChunks
 from lance_format.compression.options import CompressionOptions
 from lance_format.data_block import Bytes, Counts, FixedWidthBlock, ValueBlock, starts_of
 from lance_format.kernels import mini_block as kernels
+from lance_format.kernels.mini_block import ALIGNMENT, LOG_BITS
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack, Levels
-from lance_format.structural.mini_block import ALIGNMENT, LOG_BITS
 from lance_format.structural.page import EncodedPage
 from lance_format.structural.rep_def import LevelPair, visible, visible_definition
 from lance_format.version import FileVersion

@@ -13,8 +13,9 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from lance_format.byte_io import ByteRange
-from lance_format.data_block import Bytes, Counts, FixedWidthBlock, ValueBlock, starts_of
+from lance_format.data_block import Bytes, Counts, FixedWidthBlock, ValueBlock
 from lance_format.errors import CorruptFileError
+from lance_format.kernels import mini_block as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack, Levels
@@ -177,16 +178,12 @@ def merge_extents(base: int, begins: Counts, ends: Counts) -> MergedExtents:
     base : int
         Added to all of them.
     begins, ends : int64[num_extents]
-        Neither decreases; at least one.
+        At least one. Ranges are merged where neither decreases.
     """
-    starts_run = np.ones(begins.size, np.bool_)
-    starts_run[1:] = begins[1:] > ends[:-1] + _MAX_GAP_BYTES
-    firsts = np.flatnonzero(starts_run)
-    run_begins, run_ends = begins[firsts], ends[np.append(firsts[1:], begins.size) - 1]
-    sizes = run_ends - run_begins
-    positions = begins + (starts_of(sizes) - run_begins)[np.cumsum(starts_run) - 1]
-    ranges = zip((run_begins + base).tolist(), sizes.tolist(), strict=True)
-    return MergedExtents(tuple(ByteRange(offset, size) for offset, size in ranges), positions)
+    offsets, sizes, positions = np.empty((3, begins.size), np.int64)
+    count = kernels.merge_extents(begins, ends, _MAX_GAP_BYTES, offsets, sizes, positions)
+    ranges = map(ByteRange, (offsets[:count] + base).tolist(), sizes[:count].tolist())
+    return MergedExtents(tuple(ranges), positions)
 
 
 def as_levels(block: ValueBlock) -> Levels:

@@ -167,6 +167,16 @@ class ArrayLeaf:
         ranges = RowRanges.select(rows).moved(int(self.first_rows[index]))
         return (yield from self._plan_path(self._stored.path, self._lists, ranges))
 
+    def form(self, index: int) -> None:
+        """See `LeafPages`; pages of format 2.0 are read alone."""
+
+    def plan_single_rows(self, indices: Sequence[int], rows: Sequence[Counts]) -> Planned[list[pa.Array]]:
+        """See `LeafPages`."""
+        found: list[pa.Array] = []
+        for index, own in zip(indices, rows, strict=True):
+            found += yield from self.plan(index, own)
+        return found
+
     def _plan_path(self, path: Sequence[Field], lists: Sequence[_Lists], ranges: RowRanges) -> Planned[list[pa.Array]]:
         """Plan the reading of rows of the outermost column of a path, counted over all its pages."""
         field, *below = path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -32,6 +32,11 @@ _DENSE_SHARE_OF_LARGE_ROWS = 0.5
 Measured: finding and copying a single row costs 50 ns and its bytes twice; a row of a range costs 5 ns, and those of
 large rows their bytes. Chunks of small rows are decoded as a whole in either case.
 """
+
+
+_MAX_PAGES_TOGETHER = 32
+_MAX_BYTES_TOGETHER = 1024 * 1024
+"""Pages whose single rows are read together, and after so many bytes of rows no further one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +101,12 @@ class LeafPages(Protocol):
         list of pyarrow.Array
             The rows, nested as the column is, but with this one leaf only.
         """
+
+    def form(self, index: int) -> Hashable:
+        """Return what pages share whose single rows are read together; None if a page is read alone."""
+
+    def plan_single_rows(self, indices: Sequence[int], rows: Sequence[Counts]) -> Planned[list[pa.Array]]:
+        """Plan the reading of single rows of pages of one form, as `plan` does; at least one of each page."""
 
 
 class ColumnReader:
@@ -167,23 +178,53 @@ class ColumnReader:
         return end, self._plan(index, range(row - first, end - first))
 
     def plan_rows(self, rows: Counts) -> Iterator[PlannedRows]:
-        """Plan the reading of rows that ascend, page by page.
+        """Plan the reading of rows that ascend, page by page, or together from pages of one form.
 
         A stretch with mostly requested rows is read as a range, and the other rows are dropped.
         """
         bounds = np.searchsorted(rows, self.first_rows)
-        for index in np.flatnonzero(np.diff(bounds)).tolist():
-            first = int(self.first_rows[index])
-            yield from self._plan_page(index, rows[bounds[index] : bounds[index + 1]] - first)
+        pages = np.flatnonzero(np.diff(bounds)).tolist()
+        together: dict[int, Counts] = {}
+        form: Hashable = None
+        for index in pages:
+            own = rows[bounds[index] : bounds[index + 1]] - int(self.first_rows[index])
+            is_dense = self._is_dense(index, own)
+            found = None if is_dense or len(pages) == 1 else self._pages.form(index)
+            if together and (found is None or found != form or self._are_enough(together)):
+                yield self._plan_single_rows(together)
+                together = {}
+            form = found
+            if is_dense:
+                yield from self._plan_stretch(index, own)
+            else:
+                together[index] = own
+        if together:
+            yield self._plan_single_rows(together)
 
-    def _plan_page(self, index: int, rows: Counts) -> Iterator[PlannedRows]:
-        """Plan the reading of some of the rows of a page, counted from its first."""
-        row_bytes = self.row_bytes[index]
-        share = _DENSE_SHARE if row_bytes < _LARGE_ROW_BYTES else _DENSE_SHARE_OF_LARGE_ROWS
+    def _is_dense(self, index: int, rows: Counts) -> bool:
+        """Return whether to read a stretch of a page as a range for some of its rows, counted from its first."""
+        share = _DENSE_SHARE if self.row_bytes[index] < _LARGE_ROW_BYTES else _DENSE_SHARE_OF_LARGE_ROWS
         span = int(rows[-1] - rows[0]) + 1
-        if rows.size < share * span or rows.size == 1 or (rows[1:] <= rows[:-1]).any():
-            yield PlannedRows(self._plan(index, rows), int(rows.size * row_bytes))
-            return
+        return rows.size >= share * span and rows.size > 1 and not (rows[1:] <= rows[:-1]).any()
+
+    def _are_enough(self, together: Mapping[int, Counts]) -> bool:
+        return len(together) == _MAX_PAGES_TOGETHER or self._size_of(together) > _MAX_BYTES_TOGETHER
+
+    def _size_of(self, together: Mapping[int, Counts]) -> int:
+        return int(sum(own.size * self.row_bytes[index] for index, own in together.items()))
+
+    def _plan_single_rows(self, together: Mapping[int, Counts]) -> PlannedRows:
+        """Plan the reading of rows of some pages, which are counted from the first row of each page."""
+        if len(together) == 1:
+            ((index, own),) = together.items()
+            plan = self._plan(index, own)
+        else:
+            joined = self._pages.plan_single_rows(list(together), list(together.values()))
+            plan = NamedPlan(self.leaf.name, joined)
+        return PlannedRows(plan, self._size_of(together))
+
+    def _plan_stretch(self, index: int, rows: Counts) -> Iterator[PlannedRows]:
+        """Plan the reading of most rows of a stretch of a page, counted from its first."""
         size = min(_MAX_WINDOW_ROWS, self._rows_at_once(index))
         begin, end = int(rows[0]), int(rows[-1]) + 1
         for start in range(begin, end, size):
@@ -194,7 +235,7 @@ class ColumnReader:
                 plan = self._pages.plan(index, range(start, stop))
                 picked = self._pick(plan, wanted - start, stop - start)
                 named = NamedPlan(self.leaf.name, picked, self._pages.extent(index))
-                yield PlannedRows(named, int((stop - start) * row_bytes))
+                yield PlannedRows(named, int((stop - start) * self.row_bytes[index]))
 
     def _pick(self, plan: Planned[list[pa.Array]], rows: Counts, num_rows: int) -> Planned[list[pa.Array]]:
         """Drop all rows of a range but some."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+from typing import cast
+
 import pyarrow as pa
 
 from lance_format.array_encodings.array import Planned
@@ -14,6 +17,7 @@ from lance_format.file.container.column_metadata import PageMetadata
 from lance_format.file.container.column_pages import ColumnPages
 from lance_format.file.container.search_cache import CacheSlot
 from lance_format.proto import encodings_pb2
+from lance_format.structural.mini_block import MiniBlockPage, plan_single_rows
 from lance_format.structural.page import Page, PageDescription, RowSelection
 from lance_format.structural.registry import parse_page
 from lance_format.structural.row_index import expand_ranges
@@ -63,15 +67,31 @@ class StructuralLeaf:
         """See `LeafPages`."""
         return self._page(index).rows_at_once // self._items_per_row
 
+    def form(self, index: int) -> Hashable:
+        """See `LeafPages`."""
+        page = self._page(index)
+        if not isinstance(page, MiniBlockPage) or pa.types.is_dictionary(self.leaf.arrow_type):
+            return None
+        return page.form
+
     def plan(self, index: int, rows: RowSelection) -> Planned[list[pa.Array]]:
         """See `LeafPages`."""
-        items = rows
-        if self._items_per_row > 1:
-            if isinstance(rows, range):
-                items = range(rows.start * self._items_per_row, rows.stop * self._items_per_row)
-            else:
-                items = expand_ranges(rows * self._items_per_row, (rows + 1) * self._items_per_row)
+        items: RowSelection
+        if isinstance(rows, range):
+            items = range(rows.start * self._items_per_row, rows.stop * self._items_per_row)
+        else:
+            items = self._items_of(rows)
         return build_leaf((yield from self._page(index).plan(items)), self.leaf)
+
+    def plan_single_rows(self, indices: Sequence[int], rows: Sequence[Counts]) -> Planned[list[pa.Array]]:
+        """See `LeafPages`."""
+        pages = [cast("MiniBlockPage", self._page(index)) for index in indices]
+        return build_leaf((yield from plan_single_rows(pages, [self._items_of(own) for own in rows])), self.leaf)
+
+    def _items_of(self, rows: Counts) -> Counts:
+        if self._items_per_row == 1:
+            return rows
+        return expand_ranges(rows * self._items_per_row, (rows + 1) * self._items_per_row)
 
     def _page(self, index: int) -> Page:
         return self._pages.page(index, self.leaf.shape, self._parse)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,6 +13,8 @@ from hypothesis import strategies as st
 from lance_format.errors import InvalidInputError
 from lance_format.file import LanceFileWriter
 from lance_format.file.reading import single_rows
+from lance_format.structural import mini_block
+from lance_format.structural.mini_block import MiniBlockPage
 from tests.file.counting import CountedFile
 
 _ROWS = 20_000
@@ -102,3 +106,59 @@ def test_rows_that_do_not_exist(file: tuple[CountedFile, pa.Table]) -> None:
     for rows in ([-1], [_ROWS], [5, 4]):
         with pytest.raises(InvalidInputError, match="rows to take must ascend"):
             _read(file[0], np.array(rows))
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CountedFile, pa.Table]]:
+    """Pages whose single rows are read together."""
+    path = tmp_path_factory.mktemp("pages") / "a.lance"
+    chance = np.random.default_rng(0)
+    count = 400_000
+    few = chance.integers(0, 20, count) + np.arange(count) // 100_000 * 1000
+    table = pa.table(
+        {
+            "number": pa.array(chance.integers(0, 2**40, count), mask=chance.random(count) < 0.2),
+            "few texts": pa.array([f"item {number}" for number in few]),
+            "few numbers": pa.array(few * 10**15),
+            "key": pa.array([f"item {number}" for number in few]).dictionary_encode(),
+            "text": [f"value {number}" for number in chance.integers(0, 10**9, count)],
+            "flag": chance.random(count) < 0.5,
+            "pair": pa.FixedSizeListArray.from_arrays(
+                pa.array([{"a": number} for number in range(2 * count)], pa.struct([("a", pa.int64())])), 2
+            ),
+        }
+    )
+    with LanceFileWriter(path, table.schema, version="2.2", max_page_bytes=1_000_000) as writer:
+        writer.write_batch(table)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mini_block, "_MIN_BYTES_TOGETHER", 0)
+        yield CountedFile(path), table
+
+
+@pytest.mark.parametrize("rows", [[0, 399_999], [5, 5, 200_000], [*range(100_000, 100_500), 350_000]])
+def test_rows_of_several_pages(pages: tuple[CountedFile, pa.Table], rows: list[int]) -> None:
+    counted, table = pages
+    for _ in range(2):  # Other rows make some chunk tables known before the third selection.
+        found, _, _ = counted.take(np.array(rows))
+        _assert_same(found, table.take(rows))
+    every = np.arange(11, table.num_rows, 401)
+    _assert_same(counted.take(every)[0], table.take(every))
+
+
+def test_pages_of_one_form_are_decoded_together(
+    pages: tuple[CountedFile, pa.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted, table = pages
+    decoded = []
+    decode = MiniBlockPage._decode
+    monkeypatch.setattr(MiniBlockPage, "_decode", lambda *given: decoded.append(given) or decode(*given))
+    rows = np.arange(0, table.num_rows, 1000)
+    for name in ("number", "few texts", "few numbers", "flag"):
+        decoded.clear()
+        counted.take(rows, [name])
+        assert len(decoded) == 1, name
+
+
+def _assert_same(found: pa.Table, expected: pa.Table) -> None:
+    assert found.drop_columns("key").equals(expected.drop_columns("key"))
+    assert found["key"].cast(pa.string()).equals(expected["key"].cast(pa.string()))

@@ -1,0 +1,83 @@
+"""Values of mini-block pages that are indices into the dictionaries of their pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lance_format.data_block import DataBlock, DictionaryBlock, FixedWidthBlock, ValueBlock, VariableWidthBlock
+from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.kernels.dictionary import SLACK
+
+_MAX_INT32 = 2**31 - 1
+
+
+def index_into(dictionary: DataBlock, indices: ValueBlock) -> DictionaryBlock:
+    """Join indices and the items of a dictionary.
+
+    Raises
+    ------
+    CorruptFileError
+        If an index has no item.
+    """
+    if not isinstance(indices, FixedWidthBlock) or indices.bits_per_value not in (8, 16, 32, 64):
+        raise CorruptFileError("the indices of a dictionary are not integers")
+    block = DictionaryBlock(dictionary, indices)
+    highest = int(block.words.max(initial=0))
+    if block.num_values and highest >= dictionary.num_values:
+        raise CorruptFileError(f"dictionary index {highest}; there are {dictionary.num_values} items")
+    return block
+
+
+def index_into_several(
+    dictionaries: Sequence[DataBlock], indices: ValueBlock, num_values: Sequence[int]
+) -> DictionaryBlock:
+    """Join indices and the items of the dictionaries of several pages.
+
+    Parameters
+    ----------
+    dictionaries : sequence of DataBlock
+        That of each page, detached.
+    indices : ValueBlock
+        Those of all pages, one after the other.
+    num_values : sequence of int
+        Number of indices of each page.
+
+    Raises
+    ------
+    CorruptFileError
+        If an index has no item in the dictionary of its page.
+    NotSupportedError
+        If items are single bits.
+    """
+    if len(dictionaries) == 1:
+        return index_into(dictionaries[0], indices)
+    words = index_into(max(dictionaries, key=_num_items), indices).words.astype(np.uint64)
+    sizes = np.array([items.num_values for items in dictionaries], np.uint64)
+    if (words >= np.repeat(sizes, num_values)).any():
+        raise CorruptFileError("a dictionary index of a page has no item")
+    words += np.repeat(np.cumsum(sizes) - sizes, num_values)
+    return DictionaryBlock(_join(dictionaries), FixedWidthBlock(words.view(np.uint8), 64, words.size))
+
+
+def _num_items(dictionary: DataBlock) -> int:
+    return dictionary.num_values
+
+
+def _join(dictionaries: Sequence[DataBlock]) -> DataBlock:
+    """Return the items of dictionaries, one after the other."""
+    data = [items.data[: items.size_bytes] for items in dictionaries]
+    first = dictionaries[0]
+    if isinstance(first, FixedWidthBlock):
+        if first.bits_per_value == 1:
+            raise NotSupportedError("the items of a dictionary are single bits")
+        return FixedWidthBlock(np.concatenate(data), first.bits_per_value, sum(map(_num_items, dictionaries)))
+    offsets, base = [], 0
+    for items in dictionaries:
+        assert isinstance(items, VariableWidthBlock)
+        offsets.append(items.offsets[:-1] + np.int64(base))
+        base += items.size_bytes
+    offsets.append(np.array([base]))
+    joined = np.concatenate(offsets).astype(first.offsets.dtype if base <= _MAX_INT32 else np.int64)
+    return VariableWidthBlock(np.concatenate([*data, np.zeros(SLACK, np.uint8)]), joined)
