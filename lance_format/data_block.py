@@ -6,6 +6,7 @@ Validity is not part of it; definition levels state it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol, Self, TypeAlias
 
@@ -22,6 +23,8 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 Counts: TypeAlias = npt.NDArray[np.int64]
 Offsets: TypeAlias = npt.NDArray[Any]
 DictionaryIndices: TypeAlias = npt.NDArray[Any]
+
+_MAX_INT32 = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,11 +330,24 @@ ValueBlock: TypeAlias = DataBlock | FixedSizeListBlock | PackedStructBlock | Dic
 def detached(block: DataBlock) -> DataBlock:
     """Return a copy of a block that does not keep its source buffer alive."""
     if not isinstance(block, VariableWidthBlock):
-        return block.take(np.arange(block.num_values))
+        return FixedWidthBlock(block.data[: block.size_bytes].copy(), block.bits_per_value, block.num_values)
     begin, end = int(block.offsets[0]), int(block.offsets[-1])
     data = np.zeros(end - begin + SLACK, np.uint8)
     data[: end - begin] = block.data[begin:end]
     return VariableWidthBlock(data, block.offsets - begin)
+
+
+def join_byte_strings(blocks: Sequence[VariableWidthBlock]) -> VariableWidthBlock:
+    """Return the byte strings of some blocks, one after the other; `SLACK` bytes follow the last."""
+    data, offsets, base = [], [], 0
+    for block in blocks:
+        begin, end = int(block.offsets[0]), int(block.offsets[-1])
+        data.append(block.data[begin:end])
+        offsets.append(block.offsets[:-1] + np.int64(base - begin))
+        base += end - begin
+    wide = base > _MAX_INT32 or blocks[0].bits_per_offset == 64
+    joined = np.concatenate([*offsets, np.array([base])]).astype(np.int64 if wide else np.int32)
+    return VariableWidthBlock(np.concatenate([*data, np.zeros(SLACK, np.uint8)]), joined)
 
 
 def memory_bytes(block: DataBlock) -> int:

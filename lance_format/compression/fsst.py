@@ -18,7 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.compression.codec import Decompressor, PerValueDecompressor, pick
-from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, ValueBlock, VariableWidthBlock
+from lance_format.data_block import (
+    BufferSlices,
+    Bytes,
+    Counts,
+    DataBlock,
+    ValueBlock,
+    VariableWidthBlock,
+    join_byte_strings,
+)
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import fsst as kernels
 from lance_format.kernels import fsst_training
@@ -134,6 +142,37 @@ class FsstDecompressor:
     ) -> VariableWidthBlock:
         """Return some values; see `PickingDecompressor`."""
         return self.table.decode(_byte_strings(pick(self.inner, buffers, num_values, chunks, positions)))
+
+
+def pick_from_pages(
+    pages: Sequence[FsstDecompressor],
+    num_picked: Sequence[int],
+    buffers: Sequence[BufferSlices],
+    num_values: Counts,
+    chunks: Counts,
+    positions: Counts,
+) -> VariableWidthBlock:
+    """Return some values of the chunks of pages, each of which has its own symbols.
+
+    Parameters
+    ----------
+    pages : sequence of FsstDecompressor
+        Their inner compressions are the same.
+    num_picked : sequence of int
+        For each page, the number of values; those of a page follow each other.
+    buffers, num_values, chunks, positions
+        See `PickingDecompressor.pick`.
+
+    Raises
+    ------
+    CorruptFileError
+        If the bytes contradict the encoding.
+    """
+    codes, start, decoded = _byte_strings(pick(pages[0].inner, buffers, num_values, chunks, positions)), 0, []
+    for page, count in zip(pages, num_picked, strict=True):
+        decoded.append(page.table.decode(codes.slice(start, start + count)))
+        start += count
+    return join_byte_strings(decoded)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,8 @@ class PickedRows:
         The chunk of each row, among these.
     within : int64[num_rows]
         The position of each row in its chunk.
+    num_rows : list of int
+        For each page, the number of its rows.
     """
 
     begins: Counts
@@ -80,6 +82,7 @@ class PickedRows:
     num_values: Counts
     chunks: Counts
     within: Counts
+    num_rows: list[int]
 
     @property
     def positions(self) -> Counts:
@@ -112,7 +115,8 @@ def pick_rows(tables: Sequence[ChunkTable], buffers: Sequence[ByteRange], rows: 
     count = kernels.find_rows(wanted, np.concatenate(first_rows), chunks, numbers, within)
     found = chunks[:count]
     num_values = np.concatenate([table.num_values for table in tables])[found]
-    return PickedRows(np.concatenate(begins)[found], np.concatenate(ends)[found], num_values, numbers, within)
+    num_rows = [own.size for own in rows]
+    return PickedRows(np.concatenate(begins)[found], np.concatenate(ends)[found], num_values, numbers, within, num_rows)
 
 
 def measure_chunks(

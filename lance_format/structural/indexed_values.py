@@ -6,11 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lance_format.data_block import DataBlock, DictionaryBlock, FixedWidthBlock, ValueBlock, VariableWidthBlock
+from lance_format.data_block import (
+    DataBlock,
+    DictionaryBlock,
+    FixedWidthBlock,
+    ValueBlock,
+    VariableWidthBlock,
+    join_byte_strings,
+)
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.kernels.dictionary import SLACK
-
-_MAX_INT32 = 2**31 - 1
 
 
 def index_into(dictionary: DataBlock, indices: ValueBlock) -> DictionaryBlock:
@@ -67,17 +71,11 @@ def _num_items(dictionary: DataBlock) -> int:
 
 def _join(dictionaries: Sequence[DataBlock]) -> DataBlock:
     """Return the items of dictionaries, one after the other."""
-    data = [items.data[: items.size_bytes] for items in dictionaries]
-    first = dictionaries[0]
-    if isinstance(first, FixedWidthBlock):
-        if first.bits_per_value == 1:
-            raise NotSupportedError("the items of a dictionary are single bits")
-        return FixedWidthBlock(np.concatenate(data), first.bits_per_value, sum(map(_num_items, dictionaries)))
-    offsets, base = [], 0
-    for items in dictionaries:
-        assert isinstance(items, VariableWidthBlock)
-        offsets.append(items.offsets[:-1] + np.int64(base))
-        base += items.size_bytes
-    offsets.append(np.array([base]))
-    joined = np.concatenate(offsets).astype(first.offsets.dtype if base <= _MAX_INT32 else np.int64)
-    return VariableWidthBlock(np.concatenate([*data, np.zeros(SLACK, np.uint8)]), joined)
+    strings = [items for items in dictionaries if isinstance(items, VariableWidthBlock)]
+    if strings:
+        return join_byte_strings(strings)
+    bits = {items.bits_per_value for items in dictionaries if isinstance(items, FixedWidthBlock)}
+    if bits == {1}:
+        raise NotSupportedError("the items of a dictionary are single bits")
+    data = np.concatenate([items.data[: items.size_bytes] for items in dictionaries])
+    return FixedWidthBlock(data, bits.pop(), sum(map(_num_items, dictionaries)))

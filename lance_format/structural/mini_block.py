@@ -27,6 +27,7 @@ import numpy as np
 
 from lance_format.byte_io import ByteRange
 from lance_format.compression.codec import Context, Decompressor, pick
+from lance_format.compression.fsst import FsstDecompressor, pick_from_pages
 from lance_format.compression.registry import parse_decompressor
 from lance_format.data_block import (
     BufferSlices,
@@ -67,7 +68,6 @@ _MAX_VALUE_BUFFERS = 16
 _MAX_REPETITION_DEPTH = 1000
 _MAX_DICTIONARY_ITEMS = 2**32
 _MAX_VALUES_TOGETHER = 2**20
-_MIN_BYTES_TOGETHER = 128 * 1024  # Object stores are asked for smaller pages as a whole.
 _MAX_DICTIONARY_BYTES_TOGETHER = 16 * 1024  # Dictionaries of pages whose rows are read together are copied.
 
 
@@ -149,13 +149,14 @@ class MiniBlockPage:
     @cached_property
     def form(self) -> Hashable:
         """What pages share whose single rows are read together, by `plan_single_rows`; None if this one is not."""
-        size = sum(buffer.size for buffer in self._page.buffers)
         dictionary_bytes = self._page.buffers[2].size if self._items is not None else 0
-        if self._stack.lists or size < _MIN_BYTES_TOGETHER or dictionary_bytes > _MAX_DICTIONARY_BYTES_TOGETHER:
+        if self._stack.lists or dictionary_bytes > _MAX_DICTIONARY_BYTES_TOGETHER:
             return None
         shared = encodings_pb2.MiniBlockLayout.FromString(self._layout.SerializeToString())
         shared.ClearField("num_items")
         shared.ClearField("num_dictionary_items")
+        if shared.value_compression.HasField("fsst"):
+            shared.value_compression.fsst.ClearField("symbol_table")
         return shared.SerializeToString()
 
     def plan(self, rows: RowSelection) -> Plan:
@@ -265,9 +266,15 @@ class MiniBlockPage:
         return DecodedRows(values, levels, self._stack)
 
     def _decode(
-        self, data: Bytes, chunk_starts: Counts, chunk_sizes: Counts, counts: Counts, picked: PickedRows | None = None
+        self,
+        data: Bytes,
+        chunk_starts: Counts,
+        chunk_sizes: Counts,
+        counts: Counts,
+        picked: PickedRows | None = None,
+        pages: Sequence[MiniBlockPage] = (),
     ) -> tuple[ValueBlock, LevelPair, Counts]:
-        """Return the values and the levels of chunks, or those of some rows, and the number of levels of each chunk."""
+        """Return the values and levels of chunks, or of some rows of pages, and the number of levels of each chunk."""
         num_chunks = len(chunk_sizes)
         rows = 2 + self._values.num_buffers
         sizes = np.zeros((rows, num_chunks), np.int64)
@@ -279,10 +286,7 @@ class MiniBlockPage:
         if found < 0:
             raise CorruptFileError(f"the buffers of chunk {-1 - found} do not fit into it")
         slices = [BufferSlices(data, starts[row], sizes[row]) for row in range(2, rows)]
-        if picked is None:
-            values = self._values.decompress(slices, counts)
-        else:
-            values = pick(self._values, slices, counts, picked.chunks, picked.within)
+        values = self._values.decompress(slices, counts) if picked is None else _pick(pages, slices, picked)
         if self._repetition is None and self._definition is None:
             return values, LevelPair(None, None, values.num_values), counts
         levels = LevelPair(
@@ -318,11 +322,20 @@ def plan_single_rows(pages: Sequence[MiniBlockPage], rows: Sequence[Counts]) -> 
     extents = merge_extents(0, picked.begins, picked.ends)
     data = aligned(extents.join((yield extents.ranges)))
     sizes = picked.ends - picked.begins
-    values, levels, _ = pages[0]._decode(data, extents.positions, sizes, picked.num_values, picked)
+    values, levels, _ = pages[0]._decode(data, extents.positions, sizes, picked.num_values, picked, pages)
     dictionaries = [search.dictionary for search in searches if search.dictionary is not None]
     if dictionaries:
-        values = index_into_several(dictionaries, values, [own.size for own in rows])
+        values = index_into_several(dictionaries, values, picked.num_rows)
     return DecodedRows(values, levels, pages[0]._stack)
+
+
+def _pick(pages: Sequence[MiniBlockPage], buffers: Sequence[BufferSlices], picked: PickedRows) -> ValueBlock:
+    """Return the values of rows of pages of one form."""
+    places = buffers, picked.num_values, picked.chunks, picked.within
+    with_symbols = [page._values for page in pages if isinstance(page._values, FsstDecompressor)]
+    if len(with_symbols) > 1:
+        return pick_from_pages(with_symbols, picked.num_rows, *places)
+    return pick(pages[0]._values, *places)
 
 
 def _search(pages: Sequence[MiniBlockPage]) -> _Searching:

@@ -14,6 +14,7 @@ import itertools
 import operator
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import field
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -160,13 +161,13 @@ class NamedPlan(Generic[T]):
     column : str
     plan : generator
         Yields ranges and is sent their bytes as a page's plan does, but may return something else.
-    extent : ByteRange, optional
-        All bytes that it may want. If they are few, they are read at once, instead of an index first.
+    extents : sequence of ByteRange
+        The pages whose bytes it may want. One with few bytes is read at once, instead of its index first.
     """
 
     column: str
     plan: Generator[Sequence[ByteRange], Sequence[Bytes], T]
-    extent: ByteRange | None = None
+    extents: Sequence[ByteRange] = ()
 
 
 @dataclass(slots=True)
@@ -176,39 +177,46 @@ class _Run(Generic[T]):
     named: NamedPlan[T]
     wanted: Sequence[ByteRange] = ()
     results: tuple[T, ...] = ()
-    whole: Bytes | None = None
+    held: dict[ByteRange, Bytes | None] = field(default_factory=dict)
+    """Small pages that were asked for as a whole, and their bytes once they have arrived."""
 
     def asks_for(self, most_bytes: int) -> Sequence[ByteRange]:
-        """Return the ranges to read: those of the plan, or all of its extent if it is small and begins with an index.
+        """Return the ranges to read: those of the plan, or instead whole pages that are small and begin with an index.
 
         Parameters
         ----------
         most_bytes : int
             Reading so many bytes costs less than another request.
         """
-        extent = self.named.extent
-        is_small = self.whole is None and extent is not None and extent.size <= most_bytes
-        if is_small and extent is not None and self.wanted and self.wanted[0].offset == extent.offset:
-            return [extent, *(wanted for wanted in self.wanted if not extent.contains(wanted))]
-        return self.wanted if self.whole is None else [wanted for wanted in self.wanted if not self._has(wanted)]
+        small = [] if self.held else [extent for extent in self.named.extents if extent.size <= most_bytes]
+        if small:
+            begins = {wanted.offset for wanted in self.wanted}
+            self.held = {extent: None for extent in small if extent.offset in begins}
+        if not self.held:
+            return self.wanted
+        whole = [extent for extent, data in self.held.items() if data is None]
+        return [*whole, *(wanted for wanted in self.wanted if self._holding(wanted) is None)]
 
-    def receive(self, asked: Sequence[ByteRange], take: Callable[[ByteRange], Bytes]) -> list[Bytes]:
-        """Return the bytes of the ranges that the plan wants, given what was asked for."""
-        extent = self.named.extent
-        if extent is None:
+    def receive(self, take: Callable[[ByteRange], Bytes]) -> list[Bytes]:
+        """Return the bytes of the ranges that the plan wants."""
+        for extent in [extent for extent, data in self.held.items() if data is None]:
+            try:
+                self.held[extent] = take(extent)
+            except ChecksumError:  # The plan may want none of what is damaged.
+                del self.held[extent]
+        if not self.held:
             return [take(wanted) for wanted in self.wanted]
-        if self.whole is None and extent in asked:
-            with contextlib.suppress(ChecksumError):  # The plan may want none of what is damaged.
-                self.whole = take(extent)
-        return [self._part(wanted, extent) if self._has(wanted) else take(wanted) for wanted in self.wanted]
+        return [self._part(wanted, take) for wanted in self.wanted]
 
-    def _has(self, wanted: ByteRange) -> bool:
-        extent = self.named.extent
-        return self.whole is not None and extent is not None and extent.contains(wanted)
+    def _holding(self, wanted: ByteRange) -> ByteRange | None:
+        return next((extent for extent in self.held if extent.contains(wanted)), None)
 
-    def _part(self, wanted: ByteRange, extent: ByteRange) -> Bytes:
-        assert self.whole is not None
-        return aligned(self.whole[wanted.offset - extent.offset : wanted.end - extent.offset])
+    def _part(self, wanted: ByteRange, take: Callable[[ByteRange], Bytes]) -> Bytes:
+        extent = self._holding(wanted)
+        whole = None if extent is None else self.held[extent]
+        if extent is None or whole is None:
+            return take(wanted)
+        return aligned(whole[wanted.offset - extent.offset : wanted.end - extent.offset])
 
     def proceed(self, data: Sequence[Bytes] | None) -> None:
         """Send the plan the requested bytes, or start it."""
@@ -315,6 +323,6 @@ def _run_part(
     with contextlib.closing(Requests(source, list(itertools.chain(*asked)))) as requests:
         last = [requests.number(max(ranges, key=_OFFSET)) if ranges else -1 for ranges in asked]
         for position in sorted(range(len(runs)), key=last.__getitem__):
-            data = runs[position].receive(asked[position], requests.take)
+            data = runs[position].receive(requests.take)
             ended[position] = start(proceed, runs[position], data)
     return [ended[position] for position in range(len(runs))]

@@ -148,7 +148,11 @@ class ColumnReader:
         return max(1, min(self._most_rows, self._pages.rows_at_once(index)))
 
     def _plan(self, index: int, rows: RowSelection) -> NamedPlan[list[pa.Array]]:
-        return NamedPlan(self.leaf.name, self._pages.plan(index, rows), self._pages.extent(index))
+        return self._named(self._pages.plan(index, rows), [index])
+
+    def _named(self, plan: Planned[list[pa.Array]], pages: Sequence[int]) -> NamedPlan[list[pa.Array]]:
+        extents = [self._pages.extent(index) for index in pages]
+        return NamedPlan(self.leaf.name, plan, [extent for extent in extents if extent is not None])
 
     def page_bounds(self, row: int) -> tuple[int, int]:
         """Return the first row of the page that holds a row, and the row after the page."""
@@ -186,20 +190,23 @@ class ColumnReader:
         pages = np.flatnonzero(np.diff(bounds)).tolist()
         together: dict[int, Counts] = {}
         form: Hashable = None
+        size = 0.0
         for index in pages:
             own = rows[bounds[index] : bounds[index + 1]] - int(self.first_rows[index])
             is_dense = self._is_dense(index, own)
             found = None if is_dense or len(pages) == 1 else self._pages.form(index)
-            if together and (found is None or found != form or self._are_enough(together)):
-                yield self._plan_single_rows(together)
-                together = {}
+            is_full = len(together) == _MAX_PAGES_TOGETHER or size > _MAX_BYTES_TOGETHER
+            if together and (is_full or found is None or found != form):
+                yield self._plan_single_rows(together, int(size))
+                together, size = {}, 0.0
             form = found
             if is_dense:
                 yield from self._plan_stretch(index, own)
             else:
                 together[index] = own
+                size += own.size * float(self.row_bytes[index])
         if together:
-            yield self._plan_single_rows(together)
+            yield self._plan_single_rows(together, int(size))
 
     def _is_dense(self, index: int, rows: Counts) -> bool:
         """Return whether to read a stretch of a page as a range for some of its rows, counted from its first."""
@@ -207,21 +214,13 @@ class ColumnReader:
         span = int(rows[-1] - rows[0]) + 1
         return rows.size >= share * span and rows.size > 1 and not (rows[1:] <= rows[:-1]).any()
 
-    def _are_enough(self, together: Mapping[int, Counts]) -> bool:
-        return len(together) == _MAX_PAGES_TOGETHER or self._size_of(together) > _MAX_BYTES_TOGETHER
-
-    def _size_of(self, together: Mapping[int, Counts]) -> int:
-        return int(sum(own.size * self.row_bytes[index] for index, own in together.items()))
-
-    def _plan_single_rows(self, together: Mapping[int, Counts]) -> PlannedRows:
+    def _plan_single_rows(self, together: Mapping[int, Counts], size_bytes: int) -> PlannedRows:
         """Plan the reading of rows of some pages, which are counted from the first row of each page."""
         if len(together) == 1:
             ((index, own),) = together.items()
-            plan = self._plan(index, own)
-        else:
-            joined = self._pages.plan_single_rows(list(together), list(together.values()))
-            plan = NamedPlan(self.leaf.name, joined)
-        return PlannedRows(plan, self._size_of(together))
+            return PlannedRows(self._plan(index, own), size_bytes)
+        joined = self._pages.plan_single_rows(list(together), list(together.values()))
+        return PlannedRows(self._named(joined, list(together)), size_bytes)
 
     def _plan_stretch(self, index: int, rows: Counts) -> Iterator[PlannedRows]:
         """Plan the reading of most rows of a stretch of a page, counted from its first."""
@@ -234,8 +233,7 @@ class ColumnReader:
                 start, stop = int(wanted[0]), int(wanted[-1]) + 1
                 plan = self._pages.plan(index, range(start, stop))
                 picked = self._pick(plan, wanted - start, stop - start)
-                named = NamedPlan(self.leaf.name, picked, self._pages.extent(index))
-                yield PlannedRows(named, int((stop - start) * self.row_bytes[index]))
+                yield PlannedRows(self._named(picked, [index]), int((stop - start) * self.row_bytes[index]))
 
     def _pick(self, plan: Planned[list[pa.Array]], rows: Counts, num_rows: int) -> Planned[list[pa.Array]]:
         """Drop all rows of a range but some."""

@@ -208,7 +208,7 @@ class FileReader:
         return BatchBuilder(columns, self._columns.open(columns), start, self._blobs, self._source.path)
 
     def _check_rows(self, rows: npt.NDArray[np.int64]) -> None:
-        if rows.size and (rows[0] < 0 or rows[-1] >= self.num_rows or (np.diff(rows) < 0).any()):
+        if rows.size and (rows[0] < 0 or rows[-1] >= self.num_rows or (rows[1:] < rows[:-1]).any()):
             raise InvalidInputError(f"rows to take must ascend from 0 to {self.num_rows - 1} in {self._source.path}")
 
     def locate_blobs(self, column: ColumnProjection, rows: npt.NDArray[np.int64]) -> list[BlobLocation | None]:

@@ -99,12 +99,13 @@ def _expected(rounds: _Rounds) -> list[bytes]:
     return [_DATA[wanted.offset : wanted.end] for ranges in rounds for wanted in ranges]
 
 
-def _hull(rounds: _Rounds) -> ByteRange | None:
-    ranges = [wanted for ranges in rounds for wanted in ranges]
-    if not ranges:
-        return None
-    start = min(wanted.offset for wanted in ranges)
-    return ByteRange(start, max(wanted.end for wanted in ranges) - start)
+def _hulls(rounds: _Rounds) -> list[ByteRange]:
+    """Return the extents of the pages of a plan, if each of its rounds reads another page."""
+    found = []
+    for ranges in rounds:
+        start = min((wanted.offset for wanted in ranges), default=0)
+        found.append(ByteRange(start, max((wanted.end for wanted in ranges), default=0) - start))
+    return found
 
 
 _plans = st.lists(st.lists(_ranges.map(lambda ranges: ranges[:4]), max_size=3), max_size=8)
@@ -127,7 +128,7 @@ def test_every_plan_gets_its_bytes_however_they_arrive(
 ) -> None:
     for source in (_Source(), _Streaming(shape)):
         named = [
-            NamedPlan(str(number), _reads(rounds), _hull(rounds) if has_extents else None)
+            NamedPlan(str(number), _reads(rounds), _hulls(rounds) if has_extents else [])
             for number, rounds in enumerate(plans)
         ]
         assert run_plans(source, named, lambda: threads) == [_expected(rounds) for rounds in plans]
@@ -190,14 +191,22 @@ def test_each_thread_reads_what_its_plans_want() -> None:
 def test_a_small_page_is_read_at_once_and_a_large_one_by_its_index() -> None:
     rounds = [[ByteRange(640, 8)], [ByteRange(1000, 50), ByteRange(3000, 50)]]
     whole = ByteRange(640, 3000)
-    for shape, extent, expected in (
-        (RequestShape(4000, 1 << 20), whole, [whole]),
-        (RequestShape(100, 1 << 20), whole, [ByteRange(640, 8), ByteRange(1000, 50), ByteRange(3000, 50)]),
-        (RequestShape(4000, 1 << 20), None, [ByteRange(640, 8), ByteRange(1000, 2050)]),
+    for shape, extents, expected in (
+        (RequestShape(4000, 1 << 20), [whole], [whole]),
+        (RequestShape(100, 1 << 20), [whole], [ByteRange(640, 8), ByteRange(1000, 50), ByteRange(3000, 50)]),
+        (RequestShape(4000, 1 << 20), [], [ByteRange(640, 8), ByteRange(1000, 2050)]),
     ):
         source = _Streaming(shape)
-        assert run_plans(source, [NamedPlan("c", _reads(rounds), extent)]) == [_expected(rounds)]
+        assert run_plans(source, [NamedPlan("c", _reads(rounds), extents)]) == [_expected(rounds)]
         assert source.requests == expected
     source = _Streaming(RequestShape(4000, 1 << 20))  # Its index is known: it asks for the chunks alone.
-    run_plans(source, [NamedPlan("c", _reads(rounds[1:]), whole)])
+    run_plans(source, [NamedPlan("c", _reads(rounds[1:]), [whole])])
     assert source.requests == [ByteRange(1000, 2050)]
+
+
+def test_small_pages_of_one_plan_are_read_at_once() -> None:
+    pages = [ByteRange(0, 2000), ByteRange(20_000, 3000), ByteRange(40_000, 50_000)]
+    rounds = [[ByteRange(page.offset, 8) for page in pages], [ByteRange(page.offset + 500, 100) for page in pages]]
+    source = _Streaming(RequestShape(4000, 1 << 20))
+    assert run_plans(source, [NamedPlan("c", _reads(rounds), pages)]) == [_expected(rounds)]
+    assert source.requests == [*pages[:2], *(found[2] for found in rounds)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,7 +11,6 @@ from hypothesis import strategies as st
 from lance_format.errors import InvalidInputError
 from lance_format.file import LanceFileWriter
 from lance_format.file.reading import single_rows
-from lance_format.structural import mini_block
 from lance_format.structural.mini_block import MiniBlockPage
 from tests.file.counting import CountedFile
 
@@ -109,7 +106,7 @@ def test_rows_that_do_not_exist(file: tuple[CountedFile, pa.Table]) -> None:
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CountedFile, pa.Table]]:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> tuple[CountedFile, pa.Table]:
     """Pages whose single rows are read together."""
     path = tmp_path_factory.mktemp("pages") / "a.lance"
     chance = np.random.default_rng(0)
@@ -130,9 +127,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CountedFil
     )
     with LanceFileWriter(path, table.schema, version="2.2", max_page_bytes=1_000_000) as writer:
         writer.write_batch(table)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mini_block, "_MIN_BYTES_TOGETHER", 0)
-        yield CountedFile(path), table
+    return CountedFile(path), table
 
 
 @pytest.mark.parametrize("rows", [[0, 399_999], [5, 5, 200_000], [*range(100_000, 100_500), 350_000]])
@@ -153,7 +148,7 @@ def test_pages_of_one_form_are_decoded_together(
     decode = MiniBlockPage._decode
     monkeypatch.setattr(MiniBlockPage, "_decode", lambda *given: decoded.append(given) or decode(*given))
     rows = np.arange(0, table.num_rows, 1000)
-    for name in ("number", "few texts", "few numbers", "flag"):
+    for name in ("number", "few texts", "few numbers", "text", "flag"):
         decoded.clear()
         counted.take(rows, [name])
         assert len(decoded) == 1, name
