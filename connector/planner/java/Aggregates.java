@@ -11,7 +11,6 @@ import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
 import org.apache.spark.sql.connector.expressions.aggregate.Max;
 import org.apache.spark.sql.connector.expressions.aggregate.Min;
 import org.apache.spark.sql.connector.expressions.aggregate.Sum;
-import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
@@ -44,9 +43,7 @@ final class Aggregates {
     this.shown = shown;
   }
 
-  static boolean enabled() {
-    return "true".equalsIgnoreCase(SQLConf$.MODULE$.get().getConfString(SETTING, "true"));
-  }
+  static boolean enabled() { return DefaultSource.isOn(SETTING); }
 
   /** Returns null if Python does not compute a part of them exactly as Spark does. */
   static Aggregates of(Aggregation aggregation, Facts facts) {

@@ -33,8 +33,11 @@ public class DefaultSource implements TableProvider, CreatableRelationProvider {
   /** Spark makes an instance for each lookup of the source, thus before it plans a command on a table of a catalog. */
   public DefaultSource() { Commands.install(); }
 
-  static boolean enabled() {
-    return "true".equalsIgnoreCase(SQLConf$.MODULE$.get().getConfString("spark.lance.planner.enabled", "true"));
+  static boolean enabled() { return isOn("spark.lance.planner.enabled"); }
+
+  /** Whether a setting is true, as it is by default. */
+  static boolean isOn(String setting) {
+    return "true".equalsIgnoreCase(SQLConf$.MODULE$.get().getConfString(setting, "true"));
   }
 
   public boolean supportsExternalMetadata() { return true; }

@@ -42,9 +42,7 @@ final class DistinctRows extends Rule {
     if (!(below instanceof DataSourceV2ScanRelation)) return plan;
     DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) below;
     LanceScan scan = relation.scan() instanceof LanceScan ? ((LanceScan) relation.scan()).distinct() : null;
-    if (scan == null) return plan;
-    Object made = Trees.replaced(relation, new Object[] {relation.scan()}, new Object[] {scan});
-    return (LogicalPlan) plan.transformDown(new Exchange(relation, made));
+    return scan == null ? plan : scan.in(plan, relation);
   }
 
   /** Whether an operator makes equal rows of equal rows. Scans with keys of joins return few rows, if they may. */

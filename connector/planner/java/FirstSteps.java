@@ -83,9 +83,8 @@ final class FirstSteps {
       for (int j = 0; j < state.size(); j++) columns.add(named((Expression) state.get(j), output.apply(columns.size())));
     }
     Aggregates made = states.made();
-    Object[] old = {relation.scan(), relation.output()};
-    Object[] now = {scan.grouped(made.schema, made), Trees.seq(states.columns)};
-    return new ProjectExec(Trees.seq(columns), new PlanLater((LogicalPlan) Trees.replaced(relation, old, now)));
+    LogicalPlan rows = scan.grouped(made.schema, made).in(relation, Trees.seq(states.columns));
+    return new ProjectExec(Trees.seq(columns), new PlanLater(rows));
   }
 
   /** What the first step makes of groups of one row each; null if groups may have more, or if it cannot be told. */

@@ -23,7 +23,6 @@ import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import org.apache.spark.sql.internal.SQLConf$;
 import scala.collection.immutable.Seq;
 import scala.runtime.AbstractPartialFunction;
 
@@ -35,7 +34,7 @@ final class GroupLimits extends Rule {
   private static final String SETTING = "spark.lance.planner.groupLimits.enabled";
 
   public TreeNode apply(TreeNode plan) {
-    if (!"true".equalsIgnoreCase(SQLConf$.MODULE$.get().getConfString(SETTING, "true"))) return plan;
+    if (!DefaultSource.isOn(SETTING)) return plan;
     return ((LogicalPlan) plan).transformDownWithSubqueries(new Limitation());
   }
 
@@ -59,9 +58,7 @@ final class GroupLimits extends Rule {
     columns = below(relation.output(), columns);
     if (columns == null || !(relation.scan() instanceof LanceScan)) return plan;
     LanceScan scan = ((LanceScan) relation.scan()).first(new GroupLimit(plan, columns));
-    if (scan == null) return plan;
-    Object made = Trees.replaced(relation, new Object[] {relation.scan()}, new Object[] {scan});
-    return (LogicalPlan) plan.transformDown(new Exchange(relation, made));
+    return scan == null ? plan : scan.in(plan, relation);
   }
 
   /** The columns of the groups, then the first one of the order; null if one of them is computed. */

@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -33,6 +34,7 @@ import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.collection.immutable.Seq;
 
 /** One scan, around Spark's PythonScan. Scans that read the same are equal, so Spark runs one of them. */
 final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filtering {
@@ -74,9 +76,18 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   static DataSourceV2ScanRelation narrowed(DataSourceV2ScanRelation relation, List output) {
     Set names = new HashSet();
     for (int i = 0; i < output.size(); i++) names.add(((Attribute) output.get(i)).name());
+    return ((LanceScan) relation.scan()).narrowed(names).in(relation, Trees.seq(output));
+  }
+
+  /** A relation that has this scan, with these columns. */
+  DataSourceV2ScanRelation in(DataSourceV2ScanRelation relation, Seq output) {
     Object[] old = new Object[] {relation.scan(), relation.output()};
-    Object[] made = new Object[] {((LanceScan) relation.scan()).narrowed(names), Trees.seq(output)};
-    return (DataSourceV2ScanRelation) Trees.replaced(relation, old, made);
+    return (DataSourceV2ScanRelation) Trees.replaced(relation, old, new Object[] {this, output});
+  }
+
+  /** A plan that has this scan in a relation. */
+  LogicalPlan in(LogicalPlan plan, DataSourceV2ScanRelation relation) {
+    return (LogicalPlan) plan.transformDown(new Exchange(relation, in(relation, relation.output())));
   }
 
   /** Returns all rows if this returns the first of each group: another query may want the others. */
