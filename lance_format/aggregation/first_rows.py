@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lance_format.aggregation.keys import I32, KeyTable
 from lance_format.aggregation.scores import are_exact, score
+from lance_format.aggregation.trials import Trials, are_futile
 from lance_format.aggregation.words import I64, frozen
 from lance_format.kernels.best_values import LEAST, keep_best, mark_best
 from lance_format.lazy_dataclasses import dataclass
@@ -26,10 +27,6 @@ DEFAULT_MAX_WAITING_BYTES = 64 << 20
 _SLICE_ROWS = 1 << 16
 _RETURNED_ROWS, _RETURNED_BYTES = 1 << 14, 8 << 20
 """Numbers of rows and bytes that are returned together, if there are more."""
-_PASSED_ROWS = 1 << 20
-"""Number of rows that are first passed on without being compared; doubled each time."""
-_TRIALS = ((1 << 16, 0.98), (1 << 19, 0.9))
-"""Numbers of rows, and the share of groups among them from which they are not worth comparing."""
 _LONG_TRIAL_ROWS = 1 << 21
 _MOST_KEPT = 0.9
 """Share of the rows of a long trial that may be kept, if they are worth comparing."""
@@ -95,8 +92,7 @@ class FirstRows:
         self._max_bytes = max_bytes
         self._max_waiting_bytes = max_waiting_bytes
         self._keys = KeyTable([schema.field(name).type for name in order.keys])
-        self._passed = 0
-        self._pause = _PASSED_ROWS
+        self._trials = Trials()
         self._waiting: list[_Part] = []
         self._waiting_bytes = 0
         self._best: I64 = np.empty((0, limit), np.int64)
@@ -111,15 +107,13 @@ class FirstRows:
         """
         for start in range(0, batch.num_rows, _SLICE_ROWS):
             part = batch.slice(start, _SLICE_ROWS)
-            if self._passed > 0:
-                self._passed -= part.num_rows
+            if self._trials.passes(part.num_rows):
                 yield part
                 continue
             self._compare(part)
             if self._is_futile():
                 yield from self._flush()
-                self._passed = self._pause
-                self._pause *= 2
+                self._trials.pause()
             elif self._keys.size_bytes + 8 * self._limit * self._keys.count > self._max_bytes:
                 yield from self._flush()
             elif self._waiting_bytes > self._max_waiting_bytes:
@@ -143,7 +137,7 @@ class FirstRows:
             self._wait(_Part(batch, groups, scores).filter(kept, count))
 
     def _is_futile(self) -> bool:
-        if any(self._rows >= rows and self._keys.count > share * self._rows for rows, share in _TRIALS):
+        if are_futile(self._rows, self._keys.count):
             return True
         if self._rows < self._next_trial:
             return False

@@ -13,14 +13,11 @@ import pyarrow as pa
 
 from lance_format.aggregation.functions import make_accumulator
 from lance_format.aggregation.keys import KeyTable
+from lance_format.aggregation.trials import Trials, are_futile
 from lance_format.lazy_dataclasses import dataclass
 
 DEFAULT_MAX_BYTES = 128 << 20
 _SLICE_ROWS = 1 << 16
-_UNGROUPED_ROWS = 1 << 20
-"""Number of rows that are first returned ungrouped; doubled each time."""
-_TRIALS = ((1 << 16, 0.98), (1 << 19, 0.9))
-"""Numbers of rows, and the share of groups among them from which they are not worth grouping."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +67,7 @@ class PartialAggregation:
         self._is_grouped = len(keys) > 0
         self._max_bytes = max_bytes
         self._rows = 0
-        self._ungrouped = 0
-        self._pause = _UNGROUPED_ROWS
+        self._trials = Trials()
 
     def add(
         self, keys: Sequence[pa.Array], values: Sequence[pa.Array | None], num_rows: int
@@ -90,18 +86,16 @@ class PartialAggregation:
             count = min(_SLICE_ROWS, num_rows - start)
             key_parts = [array.slice(start, count) for array in keys]
             parts = [None if array is None else array.slice(start, count) for array in values]
-            if self._ungrouped > 0:
-                self._ungrouped -= count
+            if self._trials.passes(count):
                 yield self._one_by_one(key_parts, parts, count)
                 continue
             groups = self._keys.number(key_parts, count)
             for accumulator, part in zip(self._accumulators, parts, strict=True):
                 accumulator.add(part, groups, self._keys.count)
             self._rows += count
-            if self._is_futile():
+            if are_futile(self._rows, self._keys.count):
                 yield from self._flush()
-                self._ungrouped = self._pause
-                self._pause *= 2
+                self._trials.pause()
             elif self._size_bytes() > self._max_bytes:
                 yield from self._flush()
 
@@ -111,9 +105,6 @@ class PartialAggregation:
             self._keys.number([], 0)
         if self._keys.count:
             yield from self._flush()
-
-    def _is_futile(self) -> bool:
-        return any(self._rows >= rows and self._keys.count > share * self._rows for rows, share in _TRIALS)
 
     def _size_bytes(self) -> int:
         per_group = sum(accumulator.group_bytes for accumulator in self._accumulators)
