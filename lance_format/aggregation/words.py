@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.expressions.casts import MAX_WORD_DIGITS
 from lance_format.kernels.grouping import SLACK
 
 Bool = npt.NDArray[np.bool_]
@@ -21,9 +22,6 @@ F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 _Item = TypeVar("_Item", bound=np.generic)
-
-MAX_WORD_DIGITS = 18
-"""Number of decimal digits that 64 bits always hold."""
 
 _INTEGERS: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_boolean,

@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.expressions.calendar import CYCLE_DAYS, CYCLE_YEARS, DAY_TICKS
 
-_WORD_DIGITS = 18
-"""Number of decimal digits that 64 bits hold."""
+MAX_WORD_DIGITS = 18
+"""Number of decimal digits that 64 bits always hold."""
 
 
 def cast(values: pa.Array | pa.Scalar, to: pa.DataType, *, null_on_failure: bool = False) -> pa.Array | pa.Scalar:
@@ -64,7 +65,7 @@ def _cast(values: pa.Array, to: pa.DataType) -> pa.Array:
         values = pc.trunc(values)
     elif pa.types.is_decimal(to) and pa.types.is_decimal(source) and to.scale < source.scale:
         values = round_decimals(values, to.scale)
-    elif pa.types.is_float64(to) and pa.types.is_decimal128(source) and source.precision <= _WORD_DIGITS:
+    elif pa.types.is_float64(to) and pa.types.is_decimal128(source) and source.precision <= MAX_WORD_DIGITS:
         return _quotients(values)
     elif pa.types.is_timestamp(to) and pa.types.is_timestamp(source) and to.tz and not source.tz:
         values = pc.assume_timezone(values, to.tz, ambiguous="earliest", nonexistent="earliest")
@@ -86,10 +87,26 @@ def _cast(values: pa.Array, to: pa.DataType) -> pa.Array:
     return pc.cast(values, options=options)
 
 
+def decimal_words(decimals: pa.Array) -> npt.NDArray[np.int64] | None:
+    """Return the digits of decimals of 128 bits, 0 for nulls; None if some have more than 64 bits hold."""
+    if decimals.buffers()[1] is None:
+        return None
+    start, stop = decimals.offset, decimals.offset + len(decimals)
+    halves = np.frombuffer(decimals.buffers()[1], np.int64)[2 * start : 2 * stop]
+    low, high = halves[::2], halves[1::2]
+    if decimals.null_count:
+        valid = decimals.is_valid().to_numpy(zero_copy_only=False)
+        low, high = np.where(valid, low, 0), np.where(valid, high, 0)
+    if decimals.type.precision > MAX_WORD_DIGITS and not np.array_equal(low >> 63, high):
+        return None
+    return low
+
+
 def _quotients(decimals: pa.Array) -> pa.Array:
     """Divide the digits of decimals of 64 bits by their power of ten; Arrow multiplies by one that is not exact."""
-    start, stop, scale = decimals.offset, decimals.offset + len(decimals), decimals.type.scale
-    digits = np.frombuffer(decimals.buffers()[1] or b"", np.int64)[2 * start : 2 * stop : 2]
+    digits, scale = decimal_words(decimals), decimals.type.scale
+    if digits is None:
+        return pa.nulls(len(decimals), pa.float64())
     numbers = digits / 10.0**scale if scale >= 0 else digits * 10.0**-scale
     return pa.array(numbers, mask=np.asarray(decimals.is_null()) if decimals.null_count else None)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_format.expressions.casts import cast
+from lance_format.expressions.casts import cast, decimal_words
 
 Value: TypeAlias = pa.Array | pa.Scalar
 _I64 = npt.NDArray[np.int64]
@@ -180,16 +180,7 @@ def _compute_words(operator: str, left: Value, right: Value, to: pa.DataType) ->
 def _words(side: Value) -> _I64 | None:
     """Return the digits of decimals, 0 for nulls; None if some have too many."""
     array = side if isinstance(side, pa.Array) else pa.array([side.as_py()], side.type)
-    if not pa.types.is_decimal128(array.type) or array.buffers()[1] is None:
-        return None
-    halves = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
-    low, high = halves[::2], halves[1::2]
-    if array.null_count:
-        valid = array.is_valid().to_numpy(zero_copy_only=False)
-        low, high = np.where(valid, low, 0), np.where(valid, high, 0)
-    if array.type.precision > 18 and not np.array_equal(low >> 63, high):
-        return None
-    return low
+    return decimal_words(array) if pa.types.is_decimal128(array.type) else None
 
 
 def _bound(words: _I64) -> int:
