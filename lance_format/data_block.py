@@ -24,7 +24,8 @@ Counts: TypeAlias = npt.NDArray[np.int64]
 Offsets: TypeAlias = npt.NDArray[Any]
 DictionaryIndices: TypeAlias = npt.NDArray[Any]
 
-_MAX_INT32 = 2**31 - 1
+MAX_INT32 = 2**31 - 1
+"""Greatest offset of 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +346,7 @@ def join_byte_strings(blocks: Sequence[VariableWidthBlock]) -> VariableWidthBloc
         data.append(block.data[begin:end])
         offsets.append(block.offsets[:-1] + np.int64(base - begin))
         base += end - begin
-    wide = base > _MAX_INT32 or blocks[0].bits_per_offset == 64
+    wide = base > MAX_INT32 or blocks[0].bits_per_offset == 64
     joined = np.concatenate([*offsets, np.array([base])]).astype(np.int64 if wide else np.int32)
     return VariableWidthBlock(np.concatenate([*data, np.zeros(SLACK, np.uint8)]), joined)
 
@@ -387,3 +388,9 @@ def starts_of(sizes: Counts) -> Counts:
     starts = np.zeros(len(sizes), np.int64)
     np.cumsum(sizes[:-1], out=starts[1:])
     return starts
+
+
+def places_of(sizes: Counts, slices: Counts, positions: Counts) -> Counts:
+    """Return the places among all items of consecutive slices of items that have positions in some of the slices."""
+    places: Counts = starts_of(sizes)[slices] + positions
+    return places

@@ -21,7 +21,7 @@ import numpy as np
 
 from lance_format.compression import flat
 from lance_format.compression.codec import CompressedChunks
-from lance_format.data_block import BufferSlices, Bytes, Counts, FixedWidthBlock, starts_of
+from lance_format.data_block import BufferSlices, Bytes, Counts, FixedWidthBlock, places_of
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import bitpacking as kernels
 from lance_format.kernels.bitpacking import BLOCK_VALUES
@@ -64,7 +64,7 @@ class InlineBitpackingDecompressor:
     ) -> FixedWidthBlock:
         """Return some values; see `PickingDecompressor`."""
         if positions.size > _MOST_PICKED * num_values.size:
-            return self.decompress(buffers, num_values).take(starts_of(num_values)[chunks] + positions)
+            return self.decompress(buffers, num_values).take(places_of(num_values, chunks, positions))
         (packed,) = buffers
         _check_counts(num_values)
         out = empty(positions.size * self.word_bits // 8, np.uint8)

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Protocol, cast
 
-from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, ValueBlock, starts_of
+from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, ValueBlock, places_of
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
 
@@ -82,7 +82,7 @@ def pick(
     """
     if hasattr(decompressor, "pick"):
         return cast("PickingDecompressor", decompressor).pick(buffers, num_values, chunks, positions)
-    return decompressor.decompress(buffers, num_values).take(starts_of(num_values)[chunks] + positions)
+    return decompressor.decompress(buffers, num_values).take(places_of(num_values, chunks, positions))
 
 
 class PerValueDecompressor(Protocol):

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from lance_format.compression.codec import Decompressor, PerValueDecompressor, pick
 from lance_format.data_block import (
+    MAX_INT32,
     BufferSlices,
     Bytes,
     Counts,
@@ -46,7 +47,6 @@ _HEADER_BYTES = 8
 _SYMBOL_BYTES = 8
 _MAGIC = b"TSSF"
 _SWITCH = 3
-_MAX_INT32 = 2**31 - 1
 _SAMPLE_BYTES = 32 * 1024
 _MAX_SAMPLE_PIECE = 512
 _MOST_OF_SAMPLE = 0.95
@@ -111,7 +111,7 @@ class SymbolTable:
         longest = max(int(self.lengths.max()), 1)
         room = values.size_bytes * longest + kernels.SLACK
         out = np.empty(room, np.uint8)
-        wide = values.bits_per_offset == 64 or room > _MAX_INT32
+        wide = values.bits_per_offset == 64 or room > MAX_INT32
         offsets = empty(values.num_values + 1, np.int64 if wide else np.int32)
         size = kernels.decode(values.data, values.offsets, self.symbols, self.lengths, out, offsets)
         if size < 0:

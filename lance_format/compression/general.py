@@ -17,7 +17,16 @@ import numpy as np
 from lance_format.compression import byte_codecs, fixed_size_list
 from lance_format.compression.byte_codecs import LZ4, ZSTD
 from lance_format.compression.codec import CompressedChunks, Decompressor, PerValueDecompressor
-from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, ValueBlock, VariableWidthBlock, starts_of
+from lance_format.data_block import (
+    MAX_INT32,
+    BufferSlices,
+    Bytes,
+    Counts,
+    DataBlock,
+    ValueBlock,
+    VariableWidthBlock,
+    starts_of,
+)
 from lance_format.errors import CorruptFileError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
@@ -26,7 +35,6 @@ _MIN_BUFFER_BYTES = 4096
 _ALIGNMENT = 8
 _BLOCK_VALUES = 1024
 _MAX_PACKED_BITS = 64
-_MAX_INT32 = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,7 @@ class GeneralPerValueDecompressor:
         slices = BufferSlices(values.data, values.offsets[:-1].astype(np.int64), sizes)
         expanded = byte_codecs.expand(self.scheme, slices, None, alignment=1)
         offsets = np.append(expanded.starts, expanded.data.size)
-        narrow = values.bits_per_offset == 32 and expanded.data.size <= _MAX_INT32
+        narrow = values.bits_per_offset == 32 and expanded.data.size <= MAX_INT32
         block = VariableWidthBlock(expanded.data, offsets.astype(np.int32) if narrow else offsets)
         return self.inner.decompress_values(block)
 
@@ -181,6 +189,6 @@ def compress_values(
     data, sizes = byte_codecs.shrink(scheme, level, slices)
     offsets = np.zeros(block.num_values + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
-    narrow = block.bits_per_offset == 32 and data.size <= _MAX_INT32
+    narrow = block.bits_per_offset == 32 and data.size <= MAX_INT32
     small = VariableWidthBlock(data, offsets.astype(np.int32) if narrow else offsets)
     return small, describe(inner, scheme, level)

@@ -21,7 +21,7 @@ import numpy as np
 
 from lance_format.compression import flat
 from lance_format.compression.codec import CompressedChunks
-from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, VariableWidthBlock, aligned
+from lance_format.data_block import MAX_INT32, BufferSlices, Bytes, Counts, DataBlock, VariableWidthBlock, aligned
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import variable as kernels
 from lance_format.kernels.mini_block import copy_slices
@@ -31,7 +31,6 @@ from lance_format.proto import encodings_pb2
 
 TARGET_CHUNK_BYTES = 4096
 _MAX_CHUNK_VALUES = 4096
-_MAX_INT32 = 2**31 - 1
 _HEADER_WORDS = 2
 
 
@@ -58,7 +57,7 @@ class VariableDecompressor:
         if total < 0:
             raise CorruptFileError(f"the offsets of byte string chunk {-1 - total} lie outside of it")
         out = empty(total, np.uint8)
-        wide = self.offset_bits == 64 or total > _MAX_INT32
+        wide = self.offset_bits == 64 or total > MAX_INT32
         offsets = empty(int(num_values.sum()) + 1, np.int64 if wide else np.int32)
         if kernels.unpack_chunks(words, data, chunks.starts, num_values, out, offsets) < 0:
             raise CorruptFileError("the offsets of a byte string chunk decrease")
@@ -85,7 +84,7 @@ class VariableDecompressor:
         total = int(offsets[-1])
         out = empty(total, np.uint8)
         copy_slices(data, stored.starts[chunks] + begins, ends - begins, out)
-        wide = self.offset_bits == 64 or total > _MAX_INT32
+        wide = self.offset_bits == 64 or total > MAX_INT32
         return VariableWidthBlock(out, offsets if wide else offsets.astype(np.int32))
 
 
@@ -120,7 +119,7 @@ class BlockVariableDecompressor:
         offsets = words[_HEADER_WORDS:]
         if offsets[0] != 0 or (offsets[1:] < offsets[:-1]).any() or int(offsets[-1]) > size - data_start:
             raise CorruptFileError("the offsets of a block of byte strings decrease or lie outside of it")
-        fits = self.offset_bits == 64 or int(offsets[-1]) <= _MAX_INT32
+        fits = self.offset_bits == 64 or int(offsets[-1]) <= MAX_INT32
         values = offsets.view(f"<i{width}") if fits else offsets.astype(np.int64)
         return VariableWidthBlock(data[data_start:], values)
 

@@ -16,6 +16,7 @@ import numpy as np
 from lance_format.compression import flat, variable
 from lance_format.compression.codec import PerValueDecompressor
 from lance_format.data_block import (
+    MAX_INT32,
     Bytes,
     Counts,
     DataBlock,
@@ -32,7 +33,6 @@ from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 
 _MAX_FIELDS = 1024
-_MAX_INT32 = 2**31 - 1
 _OF_ANY_LENGTH = -1
 
 
@@ -97,7 +97,7 @@ def _gather(data: Bytes, starts: Counts, sizes: Counts, field: PackedField) -> D
             whole[sizes > 0] = out.reshape(-1, width)
             out = whole.ravel()
         return FixedWidthBlock(out, field.bits_per_value, len(sizes))
-    narrow = field.bits_per_length == 32 and out.size <= _MAX_INT32
+    narrow = field.bits_per_length == 32 and out.size <= MAX_INT32
     return VariableWidthBlock(out, offsets.astype(np.int32) if narrow else offsets)
 
 
@@ -182,4 +182,4 @@ def join_rows(fields: Sequence[DataBlock]) -> VariableWidthBlock:
             begin = int(field.offsets[0])
         copying.scatter(field.data[begin:], lengths, position, out)
         position += lengths
-    return VariableWidthBlock(out, offsets.astype(np.int32) if out.size <= _MAX_INT32 else offsets)
+    return VariableWidthBlock(out, offsets.astype(np.int32) if out.size <= MAX_INT32 else offsets)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lance_format.byte_io import ByteRange
-from lance_format.data_block import Bytes, Counts, starts_of
+from lance_format.data_block import Bytes, Counts, places_of
 from lance_format.errors import CorruptFileError
 from lance_format.kernels import mini_block as kernels
 from lance_format.lazy_dataclasses import dataclass
@@ -87,7 +87,7 @@ class PickedRows:
     @property
     def positions(self) -> Counts:
         """The position of each row among the values of all these chunks."""
-        return self.within + starts_of(self.num_values)[self.chunks]
+        return places_of(self.num_values, self.chunks, self.within)
 
 
 def pick_rows(tables: Sequence[ChunkTable], buffers: Sequence[ByteRange], rows: Sequence[Counts]) -> PickedRows:

@@ -23,6 +23,7 @@ from lance_format.compression import strategy
 from lance_format.compression.codec import Context, Decompressor
 from lance_format.compression.registry import parse_decompressor
 from lance_format.data_block import (
+    MAX_INT32,
     BufferSlices,
     Bytes,
     Counts,
@@ -50,7 +51,6 @@ from lance_format.structural.row_index import select_rows
 from lance_format.version import FileVersion
 
 _MAX_INLINE_BYTES = 32
-_MAX_INT32 = 2**31 - 1
 _WORD_BYTES = 4
 _LEVEL_BYTES = 2
 _MAX_LEVELS_PER_ROW = 2**24
@@ -178,7 +178,7 @@ class ConstantPage:
         if self._shape.bits_per_offset is not None:
             strings = [_parse_byte_string(parts, self._shape.bits_per_offset // 8) for parts in buffers]
             sizes = np.array([len(string) for string in strings], np.int64)
-            wide = self._shape.bits_per_offset == 64 or int((sizes * counts).sum()) > _MAX_INT32
+            wide = self._shape.bits_per_offset == 64 or int((sizes * counts).sum()) > MAX_INT32
             offsets = np.zeros(int(counts.sum()) + 1, np.int64 if wide else np.int32)
             np.cumsum(np.repeat(sizes, counts), out=offsets[1:])
             repeated = b"".join(map(operator.mul, strings, counts.tolist()))

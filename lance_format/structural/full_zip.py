@@ -26,6 +26,7 @@ from lance_format.compression import strategy
 from lance_format.compression.options import CompressionOptions
 from lance_format.compression.registry import parse_per_value_decompressor
 from lance_format.data_block import (
+    MAX_INT32,
     Bytes,
     Counts,
     DataBlock,
@@ -54,7 +55,6 @@ from lance_format.structural.page import (
 )
 from lance_format.structural.rep_def import LevelPair, check_levels, visible, visible_definition
 
-_MAX_INT32 = 2**31 - 1
 _MAX_BITS = 16
 _OFFSET_WIDTHS = (1, 2, 4, 8)
 
@@ -251,7 +251,7 @@ class FullZipPage:
         out = _gather(data, starts, sizes)
         if not self._is_variable:
             return FixedWidthBlock(out, self._value_bytes * 8, len(starts))
-        wide = self._length_bytes == 8 or out.size > _MAX_INT32
+        wide = self._length_bytes == 8 or out.size > MAX_INT32
         offsets = np.zeros(len(starts) + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
         return VariableWidthBlock(out, offsets if wide else offsets.astype(np.int32))

@@ -148,7 +148,7 @@ class MiniBlockPage:
 
     @cached_property
     def form(self) -> Hashable:
-        """What pages share whose single rows are read together, by `plan_single_rows`; None if this one is not."""
+        """Properties that `plan_single_rows` wants pages to share; None if the rows of this one are read alone."""
         dictionary_bytes = self._page.buffers[2].size if self._items is not None else 0
         if self._stack.lists or dictionary_bytes > _MAX_DICTIONARY_BYTES_TOGETHER:
             return None

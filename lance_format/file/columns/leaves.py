@@ -8,6 +8,7 @@ import pyarrow as pa
 from lance_format.compression import packed_struct, variable_packed_struct
 from lance_format.compression.fixed_size_list import join_rows, split_rows
 from lance_format.data_block import (
+    MAX_INT32,
     Bytes,
     DataBlock,
     DictionaryBlock,
@@ -31,7 +32,6 @@ from lance_format.logical_types import stored_leaf_type
 from lance_format.memory import empty
 from lance_format.structural.rep_def import Validity
 
-_MAX_INT32 = 2**31 - 1
 _UTF8 = (pa.string(), pa.large_string())
 _SHAPES: dict[pa.DataType, ValueShape] = {
     pa.bool_(): ValueShape(bits_per_value=1),
@@ -258,7 +258,7 @@ def _build_strings(
         if arrow_type in _UTF8 and not is_utf8(values):
             check_read(array)
         return array
-    if values.size_bytes > _MAX_INT32:
+    if values.size_bytes > MAX_INT32:
         raise NotSupportedError(f"{values.num_values} values of {arrow_type} have {values.size_bytes} bytes, too many")
     begin = int(values.offsets[0])
     data = values.data[begin : int(values.offsets[-1])]
