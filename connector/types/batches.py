@@ -92,9 +92,10 @@ def join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _is_large(batches: list[pa.RecordBatch]) -> bool:
-    num_rows: int = sum(batch.num_rows for batch in batches)
+    if sum(batch.num_rows for batch in batches) >= _FEWEST_ROWS:
+        return True
     num_bytes: int = sum(batch.nbytes for batch in batches)
-    return num_rows >= _FEWEST_ROWS or num_bytes >= _FEWEST_BYTES
+    return num_bytes >= _FEWEST_BYTES
 
 
 def _halve(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

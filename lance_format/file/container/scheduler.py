@@ -104,8 +104,8 @@ class Requests:
         self._arrived: list[Bytes | ChecksumError] = []
 
     def number(self, wanted: ByteRange) -> int:
-        """Return the number of the request that brings a range; -1 for an empty one."""
-        return bisect.bisect_right(self._starts, wanted.offset) - 1 if wanted.size else -1
+        """Return the number of the request that brings a range; for an empty one, of any before it, or -1."""
+        return bisect.bisect_right(self._starts, wanted.offset) - 1
 
     def take(self, wanted: ByteRange) -> Bytes:
         """Wait for the bytes of a range, which start at a multiple of 8 bytes in memory.
@@ -118,7 +118,7 @@ class Requests:
         offset, size = wanted
         if not size:
             return np.empty(0, np.uint8)
-        number = bisect.bisect_right(self._starts, offset) - 1
+        number = self.number(wanted)
         while len(self._arrived) <= number:
             self._arrived.append(self._receive())
         whole = self._arrived[number]
