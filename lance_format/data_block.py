@@ -391,6 +391,18 @@ def starts_of(sizes: Counts) -> Counts:
 
 
 def places_of(sizes: Counts, slices: Counts, positions: Counts) -> Counts:
-    """Return the places among all items of consecutive slices of items that have positions in some of the slices."""
+    """Return the places among all items of consecutive slices of items that have positions in some of the slices.
+
+    Parameters
+    ----------
+    sizes : int64[num_slices]
+        Of each slice, in items.
+    slices, positions : int64[num_items]
+        The slice of each item, and its position therein.
+
+    Returns
+    -------
+    int64[num_items]
+    """
     places: Counts = starts_of(sizes)[slices] + positions
     return places
