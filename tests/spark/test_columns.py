@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,6 +17,44 @@ from tests.spark.conftest import PLANNER
 
 _NUM_ROWS = 20_000
 _BATCH_ROWS = 512
+
+
+_LEAF = pa.struct(
+    [
+        ("flags", pa.list_(pa.bool_())),
+        ("amount", pa.decimal128(10, 2)),
+        ("wide", pa.decimal128(30, 1)),
+        ("days", pa.map_(pa.string(), pa.date32())),
+        ("data", pa.binary()),
+    ]
+)
+_TREE = pa.struct([("leaves", pa.list_(_LEAF)), ("weights", pa.list_(pa.list_(pa.float32()))), ("n", pa.int16())])
+
+
+def _leaf(number: int) -> dict[str, Any] | None:
+    if number % 13 == 0:
+        return None
+    return {
+        "flags": None if number % 3 == 0 else [None, number % 2 == 0] * (number % 4),
+        "amount": None if number % 7 == 0 else Decimal(number) / 100,
+        "wide": Decimal(number) * 10**20 if number % 2 else None,
+        "days": [("é", date(2000, 1, 1) + timedelta(number)), (str(number), None)][: number % 3],
+        "data": None if number % 5 == 0 else b"x" * (number % 6),
+    }
+
+
+def _tree(number: int) -> dict[str, Any] | None:
+    if number % 6 == 0:
+        return None
+    return {
+        "leaves": None if number % 10 == 1 else [_leaf(number + i) for i in range(number % 5)],
+        "weights": [[number / 8, None], None, []][: number % 4],
+        "n": None if number % 8 == 3 else number % 1000,
+    }
+
+
+def _bag(number: int) -> list[tuple[int, list[bool | None] | None]] | None:
+    return [(i, [None, True, i == 1][: number % 4] if i else None) for i in range(number % 4)] if number % 9 else None
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +89,14 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
             "nothing": pa.nulls(_NUM_ROWS, pa.string()),
             "never": pa.nulls(_NUM_ROWS, pa.float64()),
             "pair": [{"a": text, "b": number} if number % 11 else None for number, text in enumerate(texts)],
+            "truth": pa.array(order % 2 == 0, mask=gaps),
+            "tiny": pa.array((order % 250 - 125).astype(np.int8), mask=np.roll(gaps, 1)),
+            "small": pa.array((order - 9000).astype(np.int16), mask=np.roll(gaps, 2)),
+            "span": pa.array(order * 10**7, mask=np.roll(gaps, 3)).cast(pa.duration("us")),
+            "bytes": pa.array([None if gap else text.encode()[3:] for gap, text in zip(gaps, texts, strict=True)]),
+            "vector": pa.FixedSizeListArray.from_arrays(order.repeat(4).astype(np.float32), 4),
+            "tree": pa.array([_tree(number) for number in order.tolist()], _TREE),
+            "bags": pa.array([_bag(number) for number in order.tolist()], pa.map_(pa.int32(), pa.list_(pa.bool_()))),
         }
     )
     lance_format.write_dataset(rows, path, max_rows_per_file=_NUM_ROWS // 2)
@@ -57,7 +107,22 @@ def load(spark: SparkSession, path: str) -> DataFrame:
     return spark.read.format("lance").option("batch_size", _BATCH_ROWS).load(path)
 
 
-_GAPS = ("int", "long", "float", "double", "day", "time", "local", "note", "nothing", "never")
+_GAPS = (
+    "int",
+    "long",
+    "float",
+    "double",
+    "day",
+    "time",
+    "local",
+    "note",
+    "nothing",
+    "never",
+    "truth",
+    "tiny",
+    "small",
+    "bytes",
+)
 _QUERIES = {
     "gaps": lambda df: df.select("id", *_GAPS),
     "counted gaps": lambda df: df.groupBy("part").agg(
@@ -81,6 +146,21 @@ _QUERIES = {
         "id", "max(text) OVER (PARTITION BY part ORDER BY id)", "lag(map) OVER (ORDER BY id)"
     ),
     "exploded": lambda df: df.selectExpr("id", "explode(list)"),
+    "nested": lambda df: df.select("id", "span", "vector", "tree", "bags"),
+    "inside of nested": lambda df: df.selectExpr(
+        "id",
+        "aggregate(vector, cast(0 AS float), (sum, item) -> sum + item)",
+        "transform(tree.leaves, leaf -> struct(get(leaf.flags, 1), leaf.amount, leaf.wide, leaf.days['é'], leaf.data))",
+        "get(tree.leaves, 2).flags",
+        "flatten(tree.weights)",
+        "tree.n",
+        "map_filter(bags, (key, flags) -> get(flags, 1))",
+        "transform_values(bags, (key, flags) -> size(flags))",
+        "size(bags)",
+        "bags[1]",
+    ),
+    "exploded trees": lambda df: df.selectExpr("id", "inline(tree.leaves)"),
+    "shuffled trees": lambda df: df.selectExpr("part", "tree", "bags", "bytes").repartition(3, "part"),
     "no column": lambda df: df.where("text > '1'").selectExpr("1"),
     "function": lambda df: df.select(f.udf(lambda text: text[::-1], "string")("text")),
 }

@@ -1,20 +1,33 @@
 package lance;
 
+import java.util.Arrays;
+import java.util.List;
 import org.apache.arrow.vector.BaseFixedWidthVector;
 import org.apache.arrow.vector.BaseVariableWidthVector;
 import org.apache.arrow.vector.BigIntVector;
+import org.apache.arrow.vector.BitVector;
 import org.apache.arrow.vector.DateDayVector;
 import org.apache.arrow.vector.DecimalVector;
+import org.apache.arrow.vector.DurationVector;
 import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.Float4Vector;
 import org.apache.arrow.vector.Float8Vector;
 import org.apache.arrow.vector.IntVector;
+import org.apache.arrow.vector.SmallIntVector;
 import org.apache.arrow.vector.TimeStampMicroTZVector;
 import org.apache.arrow.vector.TimeStampMicroVector;
+import org.apache.arrow.vector.TinyIntVector;
 import org.apache.arrow.vector.ValueVector;
+import org.apache.arrow.vector.VarBinaryVector;
 import org.apache.arrow.vector.VarCharVector;
+import org.apache.arrow.vector.complex.ListVector;
+import org.apache.arrow.vector.complex.MapVector;
+import org.apache.arrow.vector.complex.StructVector;
+import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
@@ -28,6 +41,10 @@ import org.apache.spark.unsafe.types.UTF8String;
  * batches, as Python functions do. Spark's reader closes these columns at the end, and has just one set.
  */
 class BorrowedColumn extends ColumnVector {
+  private static final List NUMBERS = Arrays.asList(new Class[] {BitVector.class, TinyIntVector.class,
+      SmallIntVector.class, IntVector.class, BigIntVector.class, Float4Vector.class, Float8Vector.class,
+      DateDayVector.class, TimeStampMicroTZVector.class, TimeStampMicroVector.class, DurationVector.class});
+
   private final ColumnVector column;
   private final boolean hasNull;
 
@@ -41,13 +58,21 @@ class BorrowedColumn extends ColumnVector {
   static BorrowedColumn of(ArrowColumnVector column) {
     ValueVector vector = column.getValueVector();
     Class kind = vector.getClass();
-    if (kind == VarCharVector.class) return new BorrowedText(column, (BaseVariableWidthVector) vector);
-    if (kind == BigIntVector.class || kind == Float8Vector.class || kind == IntVector.class || kind == Float4Vector.class
-        || kind == DateDayVector.class || kind == TimeStampMicroTZVector.class || kind == TimeStampMicroVector.class) {
-      return new BorrowedNumbers(column, (BaseFixedWidthVector) vector);
-    }
+    if (NUMBERS.contains(kind)) return new BorrowedNumbers(column, (BaseFixedWidthVector) vector);
     if (kind == DecimalVector.class && ((DecimalType) column.dataType()).precision() <= Decimal.MAX_LONG_DIGITS()) {
       return new BorrowedDecimals(column, (BaseFixedWidthVector) vector);
+    }
+    if (kind == VarCharVector.class || kind == VarBinaryVector.class) {
+      return new BorrowedBytes(column, (BaseVariableWidthVector) vector);
+    }
+    if (kind == ListVector.class && column.dataType() instanceof ArrayType) {
+      return new BorrowedLists(column, (ListVector) vector);
+    }
+    if (kind == MapVector.class && column.dataType() instanceof MapType) {
+      return new BorrowedLists(column, (ListVector) vector);
+    }
+    if (kind == StructVector.class && column.dataType() instanceof StructType) {
+      return new BorrowedStructs(column, (StructVector) vector);
     }
     return new BorrowedColumn(column);
   }
@@ -77,24 +102,30 @@ class BorrowedColumn extends ColumnVector {
 abstract class BorrowedBuffers extends BorrowedColumn {
   private final boolean hasNull;
   private final long validity;
-  final long values;
 
   BorrowedBuffers(ColumnVector column, FieldVector vector) {
     super(column);
     this.hasNull = hasNull();
     this.validity = vector.getValidityBuffer().memoryAddress();
+  }
+
+  public boolean isNullAt(int row) { return hasNull && !isSet(validity, row); }
+
+  static boolean isSet(long bits, int row) { return (Platform.getByte(null, bits + (row >> 3)) >> (row & 7) & 1) != 0; }
+}
+
+/** Numbers, or what Spark keeps as such. Spark asks for values of the type of the column only. */
+final class BorrowedNumbers extends BorrowedBuffers {
+  private final long values;
+
+  BorrowedNumbers(ColumnVector column, BaseFixedWidthVector vector) {
+    super(column, vector);
     this.values = vector.getDataBuffer().memoryAddress();
   }
 
-  public boolean isNullAt(int row) {
-    return hasNull && (Platform.getByte(null, validity + (row >> 3)) >> (row & 7) & 1) == 0;
-  }
-}
-
-/** Numbers of four or eight bytes, or what Spark keeps as such. Spark asks for values of the type of the column only. */
-final class BorrowedNumbers extends BorrowedBuffers {
-  BorrowedNumbers(ColumnVector column, BaseFixedWidthVector vector) { super(column, vector); }
-
+  public boolean getBoolean(int row) { return isSet(values, row); }
+  public byte getByte(int row) { return Platform.getByte(null, values + row); }
+  public short getShort(int row) { return Platform.getShort(null, values + 2L * row); }
   public int getInt(int row) { return Platform.getInt(null, values + 4L * row); }
   public long getLong(int row) { return Platform.getLong(null, values + 8L * row); }
   public float getFloat(int row) { return Platform.getFloat(null, values + 4L * row); }
@@ -103,25 +134,77 @@ final class BorrowedNumbers extends BorrowedBuffers {
 
 /** Decimals of 16 bytes whose digits fit into the first eight. Arrow's accessor makes two objects more of each. */
 final class BorrowedDecimals extends BorrowedBuffers {
-  BorrowedDecimals(ColumnVector column, BaseFixedWidthVector vector) { super(column, vector); }
+  private final long values;
+
+  BorrowedDecimals(ColumnVector column, BaseFixedWidthVector vector) {
+    super(column, vector);
+    this.values = vector.getDataBuffer().memoryAddress();
+  }
 
   public Decimal getDecimal(int row, int precision, int scale) {
     return Decimal.createUnsafe(Platform.getLong(null, values + 16L * row), precision, scale);
   }
 }
 
-/** Text; offsets are of four bytes. */
-final class BorrowedText extends BorrowedBuffers {
+/** Strings or binaries; offsets are of four bytes. */
+final class BorrowedBytes extends BorrowedBuffers {
   private final long offsets;
+  private final long values;
 
-  BorrowedText(ColumnVector column, BaseVariableWidthVector vector) {
+  BorrowedBytes(ColumnVector column, BaseVariableWidthVector vector) {
     super(column, vector);
     this.offsets = vector.getOffsetBuffer().memoryAddress();
+    this.values = vector.getDataBuffer().memoryAddress();
   }
 
+  private int start(int row) { return Platform.getInt(null, offsets + 4L * row); }
+
   public UTF8String getUTF8String(int row) {
-    int start = Platform.getInt(null, offsets + 4L * row);
-    int stop = Platform.getInt(null, offsets + 4L * row + 4);
-    return UTF8String.fromAddress(null, values + start, stop - start);
+    int start = start(row);
+    return UTF8String.fromAddress(null, values + start, start(row + 1) - start);
   }
+
+  public byte[] getBinary(int row) {
+    int start = start(row);
+    byte[] copy = new byte[start(row + 1) - start];
+    Platform.copyMemory(null, values + start, copy, Platform.BYTE_ARRAY_OFFSET, copy.length);
+    return copy;
+  }
+}
+
+/** Lists, or maps as lists of keys and values; offsets are of four bytes. */
+final class BorrowedLists extends BorrowedBuffers {
+  private final long offsets;
+  private final BorrowedColumn items;
+
+  BorrowedLists(ColumnVector column, ListVector vector) {
+    super(column, vector);
+    this.offsets = vector.getOffsetBuffer().memoryAddress();
+    this.items = of(new ArrowColumnVector(vector.getDataVector()));
+  }
+
+  private int start(int row) { return Platform.getInt(null, offsets + 4L * row); }
+
+  public ColumnarArray getArray(int row) {
+    int start = start(row);
+    return new ColumnarArray(items, start, start(row + 1) - start);
+  }
+
+  public ColumnarMap getMap(int row) {
+    int start = start(row);
+    return new ColumnarMap(items.getChild(0), items.getChild(1), start, start(row + 1) - start);
+  }
+}
+
+/** Structs, whose fields have values of their own where the struct is null. */
+final class BorrowedStructs extends BorrowedBuffers {
+  private final BorrowedColumn[] fields;
+
+  BorrowedStructs(ColumnVector column, StructVector vector) {
+    super(column, vector);
+    this.fields = new BorrowedColumn[vector.size()];
+    for (int i = 0; i < fields.length; i++) fields[i] = of((ArrowColumnVector) column.getChild(i));
+  }
+
+  public ColumnVector getChild(int ordinal) { return fields[ordinal]; }
 }
