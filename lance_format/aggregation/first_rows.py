@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.aggregation.keys import I32, KeyTable
+from lance_format.aggregation.keys import make_key_table
 from lance_format.aggregation.scores import are_exact, score
 from lance_format.aggregation.trials import Trials, are_futile
-from lance_format.aggregation.words import I64, frozen
+from lance_format.aggregation.words import I32, I64, frozen
 from lance_format.kernels.best_values import LEAST, keep_best, mark_best
 from lance_format.lazy_dataclasses import dataclass
 
@@ -91,7 +91,7 @@ class FirstRows:
         self._drops_ties = drops_ties and are_exact(ordered)
         self._max_bytes = max_bytes
         self._max_waiting_bytes = max_waiting_bytes
-        self._keys = KeyTable([schema.field(name).type for name in order.keys])
+        self._keys = make_key_table([schema.field(name).type for name in order.keys])
         self._trials = Trials()
         self._waiting: list[_Part] = []
         self._waiting_bytes = 0

@@ -21,8 +21,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_format.aggregation.moments import COMOMENTS, MOMENTS, Comoments, Moments
-from lance_format.aggregation.state import I32, Accumulator, State, Surplus
+from lance_format.aggregation.state import Accumulator, State, Surplus
 from lance_format.aggregation.words import (
+    I32,
     I64,
     U64,
     Bool,

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.aggregation.state import I32, State
-from lance_format.aggregation.words import F64, Bool, frozen, to_floats, validity
+from lance_format.aggregation.state import State
+from lance_format.aggregation.words import F64, I32, Bool, frozen, to_floats, validity
 from lance_format.kernels.moments import add_comoments, add_moments
 
 MOMENTS = {

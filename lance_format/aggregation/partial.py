@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_format.aggregation.functions import make_accumulator
-from lance_format.aggregation.keys import KeyTable
+from lance_format.aggregation.keys import make_key_table
 from lance_format.aggregation.trials import Trials, are_futile
 from lance_format.lazy_dataclasses import dataclass
 
@@ -57,7 +57,7 @@ class PartialAggregation:
     """
 
     def __init__(self, keys: pa.Schema, aggregates: Sequence[Aggregate], *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
-        self._keys = KeyTable(keys.types)
+        self._keys = make_key_table(keys.types)
         self._accumulators = [make_accumulator(aggregate.function, aggregate.type) for aggregate in aggregates]
         results = [
             pa.field(aggregate.name, accumulator.type)

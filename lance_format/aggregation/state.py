@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.aggregation.words import I64
+from lance_format.aggregation.words import I32, I64
 
-I32 = npt.NDArray[np.int32]
 Surplus: TypeAlias = Iterator[tuple[I64, pa.Array]]
 """Numbers of groups, and further partial values of these."""
 

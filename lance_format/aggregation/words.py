@@ -19,6 +19,7 @@ from lance_format.kernels.grouping import SLACK
 
 Bool = npt.NDArray[np.bool_]
 F64 = npt.NDArray[np.float64]
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 _Item = TypeVar("_Item", bound=np.generic)

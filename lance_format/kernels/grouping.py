@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
+from lance_format.kernels.prefetch import prefetch
 from lance_format.kernels.words import equal_bytes, hash_bytes, load_word, mix, store_word
 
 Bool = npt.NDArray[np.bool_]
@@ -23,6 +24,9 @@ Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 SLACK = 8
 """Bytes after the last byte string, which are read and not used."""
+
+AHEAD = 16
+"""Rows between the steps of fetching what one row needs."""
 
 
 @kernel
@@ -48,12 +52,19 @@ def number_rows(words: I64, slots: I32, keys: I64, count: int, out: I32) -> int:
         The number of known keys now.
     """
     mask = np.uint64(slots.size - 1)
-    width = words.shape[1]
-    for row in range(words.shape[0]):
+    num_rows, width = words.shape
+    hashes = np.empty(num_rows, np.uint64)
+    for row in range(num_rows):
         value = np.uint64(0)
         for part in range(width):
             value = mix(value ^ np.uint64(words[row, part]))
-        slot = value & mask
+        hashes[row] = value
+    for row in range(num_rows):
+        if row + 2 * AHEAD < num_rows:
+            prefetch(slots, np.int64(hashes[row + 2 * AHEAD] & mask))
+        if row + AHEAD < num_rows:
+            prefetch(keys, np.int64(slots[hashes[row + AHEAD] & mask]) * width)
+        slot = hashes[row] & mask
         number = slots[slot]
         while number >= 0:
             part = 0
@@ -132,13 +143,27 @@ def number_texts(
         The number of known byte strings now.
     """
     mask = np.uint64(slots.size - 1)
-    for row in range(offsets.size - 1):
+    num_values = offsets.size - 1
+    found = np.empty(num_values, np.uint64)
+    for row in range(num_values):
+        found[row] = hash_bytes(data, np.int64(offsets[row]), np.int64(offsets[row + 1] - offsets[row]))
+    for row in range(num_values):
+        if row + 3 * AHEAD < num_values:
+            prefetch(slots, np.int64(found[row + 3 * AHEAD] & mask))
+        if row + 2 * AHEAD < num_values:
+            number = slots[found[row + 2 * AHEAD] & mask]
+            prefetch(hashes, np.int64(number))
+            prefetch(ends, np.int64(number))
+        if row + AHEAD < num_values:
+            number = slots[found[row + AHEAD] & mask]
+            if number >= 0:
+                prefetch(arena, ends[number])
         if valid.size > 0 and not valid[row]:
             out[row] = 0
             continue
         start = np.int64(offsets[row])
         size = np.int64(offsets[row + 1]) - start
-        value = hash_bytes(data, start, size)
+        value = found[row]
         slot = value & mask
         number = slots[slot]
         while number >= 0:

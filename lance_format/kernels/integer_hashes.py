@@ -10,9 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
+from lance_format.kernels.prefetch import prefetch
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
+
+AHEAD = np.uint64(16)
+"""Values from which a slot is fetched to when it is needed."""
+
+
+@kernel
+def _slot(value: int, shift: int) -> int:
+    """Return the first slot that a value may be in."""
+    return np.int64((np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
 
 
 @kernel
@@ -39,9 +49,14 @@ def number_distinct(values: I64, shift: int, slot_values: I64, slot_numbers: I32
     """
     count = 0
     last = np.int64(slot_numbers.size - 1)
-    for index in range(np.uint64(values.size)):
+    size = np.uint64(values.size)
+    for index in range(size):
+        if index + AHEAD < size:
+            later = _slot(values[index + AHEAD], shift)
+            prefetch(slot_numbers, later)
+            prefetch(slot_values, later)
         value = np.int64(values[index])
-        slot = np.int64((np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
+        slot = _slot(value, shift)
         while slot_numbers[slot] >= 0 and slot_values[slot] != value:
             slot = (slot + 1) & last
         if slot_numbers[slot] < 0:
@@ -71,9 +86,14 @@ def find_numbers(values: I64, shift: int, slot_values: I64, slot_numbers: I32, o
     """
     found = 0
     last = np.int64(slot_numbers.size - 1)
-    for index in range(np.uint64(values.size)):
+    size = np.uint64(values.size)
+    for index in range(size):
+        if index + AHEAD < size:
+            later = _slot(values[index + AHEAD], shift)
+            prefetch(slot_numbers, later)
+            prefetch(slot_values, later)
         value = np.int64(values[index])
-        slot = np.int64((np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
+        slot = _slot(value, shift)
         while slot_numbers[slot] >= 0 and slot_values[slot] != value:
             slot = (slot + 1) & last
         number = slot_numbers[slot]
