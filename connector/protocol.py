@@ -18,7 +18,8 @@ option                   value
 `__lance.time_zone`      the time zone of the session, in which timestamps without one are understood
 `__lance.snapshot`       `[uri, version]`: the version that Spark has seen, even if others were committed since
 `__lance.predicate`      the predicate on rows, as `connector.read.predicates` describes
-`__lance.runtime`        a second predicate, which Spark found while it ran the query
+`__lance.sample`         the predicate that draws a sample of the rows
+`__lance.runtime`        another predicate, which Spark found while it ran the query
 `__lance.replaced`       the predicate on the rows of that version that a write replaces
 `__lance.limit`          the number of rows that suffice: of all partitions together without a filter, else of each
 `__lance.offset`         the number of these rows that are skipped; only without a filter
@@ -51,6 +52,7 @@ NAMES_CHECKED = "__lance.names_checked"
 TIME_ZONE = "__lance.time_zone"
 SNAPSHOT = "__lance.snapshot"
 PREDICATE = "__lance.predicate"
+SAMPLE = "__lance.sample"
 RUNTIME = "__lance.runtime"
 REPLACED = "__lance.replaced"
 LIMIT = "__lance.limit"

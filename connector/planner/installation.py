@@ -17,9 +17,17 @@ if TYPE_CHECKING:
 SETTING = "spark.lance.planner.enabled"
 _CATALOG = "spark.sql.catalog.lance"
 _SOURCES = tuple(Path(__file__).parents[1] / room / "java" for room in ("planner", "catalog"))
-_OF_4_2 = "org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution"
-_BY_VERSION = {True: _SOURCES[1] / "since_4_2", False: _SOURCES[1] / "before_4_2"}
-"""Sources of classes that differ between versions of Spark, by whether it has the class `_OF_4_2`."""
+_BY_VERSION = (
+    (
+        "org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution",
+        {True: _SOURCES[1] / "since_4_2", False: _SOURCES[1] / "before_4_2"},
+    ),
+    (
+        "org.apache.spark.sql.connector.read.SampleMethod",
+        {True: _SOURCES[0] / "sampling_methods", False: _SOURCES[0] / "sampling_rows"},
+    ),
+)
+"""Sources of classes that differ between versions of Spark, by whether it has a class."""
 _PACKAGE = "lance"
 _JAVA_VERSION = 8
 
@@ -67,7 +75,7 @@ def _install(spark: SparkSession, source: Source) -> bool:
 
 def _sources(loader: Any) -> list[Path]:
     """Return the sources that this version of Spark can compile."""
-    folders = [*_SOURCES, _BY_VERSION[_has_class(loader, _OF_4_2)]]
+    folders = [*_SOURCES, *(choice[_has_class(loader, name)] for name, choice in _BY_VERSION)]
     return sorted(source for folder in folders for source in folder.glob("*.java"))
 
 

@@ -14,6 +14,7 @@ Spark describes them by an own tree, which the planner bridge writes as JSON: li
 | `["IS_NULL", operand]`, `["IS_NOT_NULL", …]`      |                                                               |
 | `["STARTS_WITH", operand, text]`, `ENDS_WITH`, `CONTAINS` | the text is taken as it is                            |
 | `["ALWAYS_TRUE"]`, `["ALWAYS_FALSE"]`             |                                                               |
+| `["SAMPLE", lower, upper, seed, run]`             | a share of the rows, or of their runs; see `hash_fraction`    |
 
 Types have Spark's names. A value is text, as JavaScript's numbers could not hold all of them, or a boolean: whole
 numbers in digits, also days of dates, microseconds of timestamps and nanoseconds of times; binaries in base64.
@@ -168,6 +169,20 @@ def _literal(spark_type: str, value: Any) -> Expression:
     return nodes.Literal(pa.scalar(_value(arrow_type, value), arrow_type))
 
 
+def _sample(lower: float, upper: float, seed: str, run: int) -> Expression:
+    drawn = nodes.Call("hash_fraction", (nodes.Column(("_rowaddr",)), _integer(int(seed)), _integer(run)))
+    return nodes.conjunction(
+        (
+            nodes.Comparison(">=", drawn, nodes.Literal(pa.scalar(lower))),
+            nodes.Comparison("<", drawn, nodes.Literal(pa.scalar(upper))),
+        )
+    )
+
+
+def _integer(number: int) -> Expression:
+    return nodes.Literal(pa.scalar(number, pa.int64()))
+
+
 _FORMS: dict[str, Callable[..., Expression]] = {
     "COLUMN": lambda *path: nodes.Column(path),
     "LITERAL": _literal,
@@ -181,6 +196,7 @@ _FORMS: dict[str, Callable[..., Expression]] = {
     "IS_NULL": lambda operand: nodes.IsNull(to_expression(operand)),
     "IS_NOT_NULL": lambda operand: nodes.Not(nodes.IsNull(to_expression(operand))),
     "ALWAYS_TRUE": lambda: nodes.Literal(pa.scalar(True)),
+    "SAMPLE": _sample,
     "ALWAYS_FALSE": lambda: nodes.Literal(pa.scalar(False)),
 }
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from connector.protocol import AGGREGATES, FIRST, LIMIT, OFFSET, ORDER, PARALLELISM, PREDICATE, RUNTIME, SNAPSHOT
+from connector.protocol import (
+    AGGREGATES,
+    FIRST,
+    LIMIT,
+    OFFSET,
+    ORDER,
+    PARALLELISM,
+    PREDICATE,
+    RUNTIME,
+    SAMPLE,
+    SNAPSHOT,
+)
 from connector.read.predicates import parse_predicate
 from lance_format import ColumnOrdering
 from lance_format.expressions import Expression, conjunction
@@ -50,7 +61,7 @@ class Pushed:
         """Parse the pushed parts from options, whose names may be in any case."""
         given = {name.lower(): value for name, value in options.items()}
         snapshot, limit, parallelism = (given.get(name) for name in (SNAPSHOT, LIMIT, PARALLELISM))
-        terms = tuple(parse_predicate(given[name]) for name in (PREDICATE, RUNTIME) if name in given)
+        terms = tuple(parse_predicate(given[name]) for name in (SAMPLE, PREDICATE, RUNTIME) if name in given)
         return cls(
             None if snapshot is None else tuple(json.loads(snapshot)),
             conjunction(terms) if terms else None,

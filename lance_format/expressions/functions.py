@@ -28,6 +28,7 @@ from lance_format.expressions import calendar, json_functions, lists
 from lance_format.expressions.casts import round_decimals
 from lance_format.expressions.order import compare
 from lance_format.expressions.patterns import contains
+from lance_format.expressions.sampling import hash_fraction
 from lance_format.lazy_dataclasses import dataclass
 
 _MOST_REPEATED_BYTES = 1 << 28
@@ -301,6 +302,7 @@ FUNCTIONS: dict[str, Function] = {
     "nanvl": Function(
         lambda values, other: pc.if_else(pc.is_nan(values), other, values), ("float", "float"), unified=True
     ),
+    "hash_fraction": Function(hash_fraction, ("integer", "constant", "constant"), required=2),
     # dates and times
     "date_part": _DATE_PART,
     "datepart": _DATE_PART,

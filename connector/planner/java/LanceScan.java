@@ -156,7 +156,8 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     String filters = Arrays.toString(predicates);
     if (filters.length() > MAX_SHOWN) filters = filters.substring(0, MAX_SHOWN) + "...]";
     String reads = aggregates == null ? schema.simpleString() : aggregates.shown;
-    return Python.NAME + " " + facts.name() + ", reads: " + reads + ", filters: " + filters + shown("limit") + shown("offset") + shown("order")
+    return Python.NAME + " " + facts.name() + ", reads: " + reads + ", filters: " + filters 
+        + shown("sample") + shown("limit") + shown("offset") + shown("order")
         + (groupLimit == null ? "" : ", first: " + groupLimit.shown) + tasks();
   }
 
@@ -187,6 +188,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /** Whether a filter tests more than that there is a value. */
   private boolean hasChoice() {
+    if (options.containsKey("__lance.sample")) return true;
     for (int i = 0; i < predicates.length; i++) if (!predicates[i].name().equals("IS_NOT_NULL")) return true;
     return false;
   }
@@ -223,7 +225,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   }
 
   /** Whether all rows are read: nothing that was pushed skips rows. */
-  boolean readsAllRows() { return predicates.length == 0 && !hasChosen(); }
+  boolean readsAllRows() { return predicates.length == 0 && !options.containsKey("__lance.sample") && !hasChosen(); }
 
   /** Whether it returns the first rows only. */
   private boolean hasChosen() { return options.containsKey("__lance.limit") || options.containsKey("__lance.offset"); }

@@ -2,6 +2,7 @@ package lance;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.SparkContext$;
@@ -21,8 +22,9 @@ import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 
 /** Collects what Spark pushes to one scan. */
-final class LanceScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownRequiredColumns, SupportsPushDownLimit,
-    SupportsPushDownOffset, SupportsPushDownTopN, SupportsPushDownAggregates {
+final class LanceScanBuilder extends SampledBuilder implements SupportsPushDownV2Filters, SupportsPushDownRequiredColumns,
+    SupportsPushDownLimit, SupportsPushDownOffset, SupportsPushDownTopN, SupportsPushDownAggregates {
+  private static final List ROW_ADDRESS = Collections.singletonList("_rowaddr");
   private final Map options;
   private final Facts facts;
   private StructType schema;
@@ -38,6 +40,14 @@ final class LanceScanBuilder implements SupportsPushDownV2Filters, SupportsPushD
     options.put("__lance.snapshot", facts.snapshot());
     int parallelism = SparkContext$.MODULE$.getOrCreate().defaultParallelism();
     options.put("__lance.parallelism", String.valueOf(Math.max(parallelism, 1)));
+  }
+
+  /** Rows are drawn by their addresses: every scan with the same seed has the same ones, however many tasks read. */
+  boolean pushSample(double lower, double upper, boolean withReplacement, long seed, int run) {
+    if (withReplacement || !facts.isFilterable(ROW_ADDRESS)) return false;
+    options.put("__lance.sample", Python.json(Arrays.asList(new Object[] {
+        "SAMPLE", Double.valueOf(lower), Double.valueOf(upper), String.valueOf(seed), Integer.valueOf(run)})));
+    return true;
   }
 
   /** Takes predicates that Python evaluates exactly as Spark does, and returns the others. */
@@ -65,7 +75,7 @@ final class LanceScanBuilder implements SupportsPushDownV2Filters, SupportsPushD
   /** Without a filter all tasks together yield at most the limit; with one each task may, and Spark counts again. */
   public boolean isPartiallyPushed() { return !isUnfiltered() || options.containsKey("__lance.order"); }
 
-  private boolean isUnfiltered() { return taken.length == 0 && facts.exact(); }
+  private boolean isUnfiltered() { return taken.length == 0 && !options.containsKey("__lance.sample") && facts.exact(); }
 
   /** Skips rows before the limit applies, if there is one: rows of the table, and not the one that summarizes them. */
   public boolean pushOffset(int offset) {
