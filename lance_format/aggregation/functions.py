@@ -6,6 +6,7 @@
 | `count` | values that are not null | int64 |
 | `sum` | integers; floating-point numbers; decimals | int64; float64; the decimals' own type |
 | `min`, `max` | anything in order: numbers, times, booleans, strings, binaries | its type |
+| `value_counts` | numbers; decimals of up to 18 digits | a state: see `lance_format.aggregation.value_counts` |
 | moments and co-moments | float64, or structs of two | a state: see `lance_format.aggregation.moments` |
 
 Sums are computed with 128 bits or more. One that does not fit its type is returned as several partial values that do,
@@ -22,6 +23,7 @@ import pyarrow as pa
 
 from lance_format.aggregation.moments import COMOMENTS, MOMENTS, Comoments, Moments
 from lance_format.aggregation.state import Accumulator, State, Surplus
+from lance_format.aggregation.value_counts import ValueCounts
 from lance_format.aggregation.words import (
     I32,
     I64,
@@ -261,6 +263,11 @@ def _is_float(arrow_type: pa.DataType) -> bool:
     return bool(pa.types.is_float32(arrow_type) or pa.types.is_float64(arrow_type))
 
 
+def _is_counted(arrow_type: pa.DataType) -> bool:
+    is_number = pa.types.is_integer(arrow_type) or pa.types.is_decimal128(arrow_type)
+    return _is_float(arrow_type) or (is_number and is_word(arrow_type))
+
+
 def _is_pair(arrow_type: pa.DataType) -> bool:
     return bool(pa.types.is_struct(arrow_type)) and [field.type for field in arrow_type] == [pa.float64()] * 2
 
@@ -294,6 +301,7 @@ FUNCTIONS: dict[str, _Kinds] = {
     "sum": _SUMS,
     "min": _extremes(greatest=False),
     "max": _extremes(greatest=True),
+    "value_counts": ((_is_counted, ValueCounts),),
     **{name: ((pa.types.is_float64, _named(Moments, name)),) for name in MOMENTS},
     **{name: ((_is_pair, _named(Comoments, name)),) for name in COMOMENTS},
 }

@@ -246,7 +246,12 @@ def aggregate(chance: random.Random) -> str:
 def state(chance: random.Random) -> str:
     """Return an aggregate whose state has several parts; those of cubes and products cancel out digits."""
     one, other = chance.choice(STEADY), chance.choice(STEADY)
-    name = chance.choice(["stddev", "stddev_pop", "variance", "var_pop", "round(skewness", "round(kurtosis", "pair"])
+    name = chance.choice(
+        ["stddev", "stddev_pop", "variance", "var_pop", "round(skewness", "round(kurtosis", "pair", "rank"]
+    )
+    if name == "rank":
+        value, share = number_of(chance), chance.choice([0, 0.25, 0.5, 0.999, 1])
+        return chance.choice([f"median({value})", f"percentile({value}, array({share}, 0.1))"])
     if name == "pair":
         return f"round({chance.choice(['corr', 'covar_pop', 'covar_samp', 'regr_r2'])}({one}, {other}), 5)"
     return f"{name}({one})" + (", 5)" if name.startswith("round") else "")
@@ -372,6 +377,9 @@ def test_explain_shows_what_tasks_compute(planner: SparkSession, table: str) -> 
         "SELECT few, corr(many, sqrt(real)) FROM {} GROUP BY few",
         "SELECT few, count(many, real), stddev(many) FROM {} GROUP BY few",
         "SELECT few, first(text), stddev(many) FROM {} GROUP BY few",
+        "SELECT few, percentile(many, 0.5, tiny + 200) FROM {} GROUP BY few",
+        "SELECT few, median(wide) FROM {} GROUP BY few",
+        "SELECT few, median(many) FILTER (WHERE flag) FROM {} GROUP BY few",
         "SELECT single, stddev(many) FROM {} GROUP BY single",
         "SELECT few, stddev(many) FROM (SELECT * FROM {} LIMIT 10) GROUP BY few",
         "SELECT CASE WHEN 1 / few > 2 THEN 1 ELSE 2 END, count(*) FROM {} WHERE few <> 0 GROUP BY 1",
@@ -400,6 +408,12 @@ def test_what_spark_aggregates_itself(planner: SparkSession, table: str, query: 
         "SELECT text, regr_sxx(few, many), regr_avgx(few, many), count(few), count(1) FROM {} GROUP BY text",
         "SELECT k, stddev(n) FROM (SELECT few % 2 AS k, many * 2 AS n FROM {}) GROUP BY k HAVING count(*) > 1",
         "SELECT few, stddev(odd), corr(odd, few), var_samp(single) FROM {} GROUP BY few",
+        "SELECT few, median(many), percentile(real, array(0.0, 0.31, 1.0)), stddev(many) FROM {} GROUP BY few",
+        "SELECT text, median(single), percentile(tiny, 0.9), median(rate), median(odd) FROM {} GROUP BY text",
+        "SELECT tiny, median(few), count(DISTINCT few), median(price) FROM {} GROUP BY tiny",
+        "SELECT percentile_disc(0.4) WITHIN GROUP (ORDER BY small DESC), median(many), median(few) FROM {}",
+        "SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY price DESC), max(text) FROM {} WHERE flag",
+        "SELECT many, median(few), median(odd) FROM {} GROUP BY many",
     ],
 )
 def test_states_of_functions_that_sources_are_not_offered(planner: SparkSession, table: str, query: str) -> None:

@@ -1,5 +1,6 @@
 package lance;
 
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.IdentityHashMap;
@@ -22,6 +23,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.Covariance;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
 import org.apache.spark.sql.catalyst.expressions.aggregate.PearsonCorrelation;
+import org.apache.spark.sql.catalyst.expressions.aggregate.PercentileBase;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
 import org.apache.spark.sql.catalyst.util.V2ExpressionBuilder;
 import org.apache.spark.sql.types.DataType;
@@ -29,6 +31,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.Metadata;
 import scala.Option;
@@ -94,6 +97,7 @@ final class States {
     if (function instanceof Count && isOfRows((Count) function)) {
       return of("count_all", new Value[0], DataTypes.LongType, 1);
     }
+    if (function instanceof PercentileBase) return counts((PercentileBase) function);
     boolean isUnscaled = function.children().head() instanceof UnscaledValue;
     Value[] arguments = arguments(isUnscaled ? ((UnscaledValue) function.children().head()).children() : function.children());
     if (arguments == null) return null;
@@ -121,6 +125,29 @@ final class States {
     boolean isDecimal = type instanceof DecimalType;
     if (size != (isDecimal ? 2 : 1)) return null;
     return Arrays.asList(isDecimal ? new Object[] {or0(sum, type), new IsNull(sum)} : new Object[] {sum});
+  }
+
+  /** How often each value occurs, in the bytes in which tasks exchange it. */
+  private List counts(PercentileBase function) {
+    DataType type = function.child().dataType();
+    boolean isKnown = Predicates.isWhole(type) || type instanceof FloatType || type instanceof DoubleType
+        || type instanceof DecimalType && ((DecimalType) type).precision() <= Decimal.MAX_LONG_DIGITS();
+    Expression weight = function.frequencyExpression();
+    boolean isWeighted = !(weight instanceof Literal) || !Long.valueOf(1).equals(((Literal) weight).value());
+    if (!isKnown || isWeighted || !isExchanged(function)) return null;
+    Value argument = value(function.child());
+    return argument == null ? null : of("value_counts", new Value[] {argument}, DataTypes.BinaryType, 1);
+  }
+
+  /** Whether a map with one entry has the bytes that Python writes. */
+  private static boolean isExchanged(PercentileBase function) {
+    byte[] entry = ByteBuffer.allocate(32).putInt(24).putLong(0).putLong(Long.reverseBytes(5)).putLong(Long.reverseBytes(3))
+        .putInt(-1).array();
+    try {
+      return Arrays.equals((byte[]) function.serialize(function.deserialize(entry)), entry);
+    } catch (RuntimeException e) {
+      return false;
+    }
   }
 
   private static boolean isOfRows(Count count) {

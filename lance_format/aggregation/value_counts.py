@@ -1,0 +1,146 @@
+"""How often each value occurs: the state from which percentiles follow.
+
+A state is a map of values and their numbers, in the bytes in which Spark exchanges it (its class
+`TypedAggregateWithHashMapAsBuffer`). For each value
+
+| bytes | |
+|---|---|
+| 4 | 24, the size of what follows, of big endian |
+| 8 | zeros: neither the value nor its number is null |
+| 8 | the value, of little endian: an integer, that of an unscaled decimal, or the bits of a floating-point number |
+| 8 | how often it occurs, of little endian |
+
+and -1 in 4 bytes at the end. Nulls are not counted. All NaN are one value. -0.0 is another value than 0.0, unless a
+group has both: then they are counted as 0.0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.aggregation.hash_slots import FEWEST_SLOTS, empty_slots, grown
+from lance_format.aggregation.state import Surplus
+from lance_format.aggregation.words import I32, I64, fixed_width, frozen, to_words, validity
+from lance_format.kernels.grouping import number_rows, place_keys
+from lance_format.kernels.value_counts import ENTRY_BYTES, SIZE_BYTES, write_counts
+
+_END = -1
+_BYTES_PER_ENTRY = 40  # of the table: key, number, two slots or more
+
+
+class ValueCounts:
+    """An `Accumulator` of states, as a hash table of the pairs of groups and values.
+
+    Parameters
+    ----------
+    arrow_type : pa.DataType
+        Integers, floating-point numbers, or decimals of up to 18 digits.
+    """
+
+    type = pa.binary()
+    group_bytes = SIZE_BYTES
+
+    def __init__(self, arrow_type: pa.DataType) -> None:
+        self._is_float = pa.types.is_floating(arrow_type)
+        self._width = arrow_type.bit_width // 8
+        self._negative_zero = -(1 << (8 * self._width - 1))
+        self.clear()
+
+    def clear(self) -> None:
+        """See `Accumulator`."""
+        self._count = 0
+        self._slots = np.full(FEWEST_SLOTS, -1, np.int32)
+        self._keys: I64 = np.empty((FEWEST_SLOTS // 2, 2), np.int64)
+        self._counts: I64 = np.zeros(FEWEST_SLOTS // 2, np.int64)
+
+    @property
+    def size_bytes(self) -> int:
+        """See `Accumulator`."""
+        return _BYTES_PER_ENTRY * self._count
+
+    def add(self, values: pa.Array, groups: I32, num_groups: int) -> None:  # noqa: ARG002
+        """See `Accumulator`."""
+        keys = self._pairs(values, groups)
+        needed = self._count + len(keys)
+        if needed > len(self._keys):
+            self._keys = grown(self._keys, self._count, needed)
+            counts = np.zeros(len(self._keys), np.int64)
+            counts[: self._count] = self._counts[: self._count]
+            self._counts = counts
+        if 2 * needed >= len(self._slots):
+            self._slots = empty_slots(needed)
+            place_keys(self._keys, self._count, self._slots)
+        numbers = np.empty(len(keys), np.int32)
+        self._count = number_rows(keys, self._slots, self._keys, self._count, numbers)
+        np.add.at(self._counts, numbers, 1)
+
+    def results(self, num_groups: int) -> pa.Array:
+        """See `Accumulator`."""
+        keys, counts = self._keys[: self._count], self._counts[: self._count]
+        return _states(
+            *(self._without_zeros(keys, counts, num_groups) if self._is_float else (keys, counts)), num_groups
+        )
+
+    def of_rows(self, values: pa.Array, num_rows: int) -> pa.Array:
+        """See `Accumulator`."""
+        keys = self._pairs(values, np.arange(num_rows, dtype=np.int32))
+        return _states(keys, np.ones(len(keys), np.int64), num_rows)
+
+    def surplus(self, num_groups: int) -> Surplus:  # noqa: ARG002
+        """Yield nothing."""
+        return iter(())
+
+    def neutral(self, num_rows: int) -> pa.Array:
+        """See `Accumulator`."""
+        return _states(np.empty((0, 2), np.int64), np.empty(0, np.int64), num_rows)
+
+    def _pairs(self, values: pa.Array, groups: I32) -> I64:
+        words = self._words(values)
+        valid = validity(values)
+        if valid.size:
+            words, groups = words[valid], groups[valid]
+        return np.stack([groups.astype(np.int64), words], axis=1)
+
+    def _words(self, values: pa.Array) -> I64:
+        if not self._is_float:
+            return to_words(values)
+        numbers = fixed_width(values, f"f{self._width}").copy()
+        numbers[np.isnan(numbers)] = np.nan
+        return numbers.view(f"i{self._width}").astype(np.int64, copy=False)
+
+    def _without_zeros(self, keys: I64, counts: I64, num_groups: int) -> tuple[I64, I64]:
+        """Count -0.0 as 0.0 where a group has both."""
+        negative = np.flatnonzero(keys[:, 1] == self._negative_zero)
+        positive = np.flatnonzero(keys[:, 1] == 0)
+        if not negative.size or not positive.size:
+            return keys, counts
+        zeros = np.full(num_groups, -1)
+        zeros[keys[positive, 0]] = positive
+        partners = zeros[keys[negative, 0]]
+        negative, partners = negative[partners >= 0], partners[partners >= 0]
+        counts = counts.copy()
+        counts[partners] += counts[negative]
+        return np.delete(keys, negative, axis=0), np.delete(counts, negative)
+
+
+def _states(keys: I64, counts: I64, num_groups: int) -> pa.Array:
+    """Return the states of groups.
+
+    Parameters
+    ----------
+    keys : int64[num_entries, 2]
+        The group and the value of each entry.
+    counts : int64[num_entries]
+    num_groups : int
+    """
+    sizes = np.bincount(keys[:, 0], minlength=num_groups) * ENTRY_BYTES + SIZE_BYTES
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    out: npt.NDArray[np.uint8] = np.empty(int(offsets[-1]), np.uint8)
+    ends = offsets[:-1].copy()
+    write_counts(frozen(keys), frozen(counts), ends, out)
+    out.view(np.int32)[ends // SIZE_BYTES] = _END
+    return pa.Array.from_buffers(
+        pa.binary(), num_groups, [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
+    )
