@@ -33,6 +33,7 @@ _THREADED_BYTES = 4 * 1024 * 1024
 _THREADED_RANGE_BYTES = 64 * 1024
 """Smaller ranges, on average, are mostly Python, which one thread runs at a time."""
 
+_BYTES_OF_ANY_RUN = 256 * 1024
 _PARTS_PER_THREAD = 4
 """Number of parts per thread, so that none waits long for the last one of another."""
 
@@ -288,14 +289,20 @@ def _run_round(
             if source.request_shape.reads_ahead:
                 ended = _run_part(source, runs, proceed, pool.submit)
             else:
-                divided = _divide(runs, size, num_threads)
-                parts = [pool.submit(_run_part, source, part, proceed, _Ended) for part in divided]
-                ended = [call for part in parts for call in part.result()]
+                divided = list(_divide(runs, num_threads))
+                largest_first = sorted(range(len(divided)), key=lambda part: -_work(divided[part]))
+                parts = {part: pool.submit(_run_part, source, divided[part], proceed, _Ended) for part in largest_first}
+                ended = [call for part in range(len(divided)) for call in parts[part].result()]
     for call in ended:
         call.result()
 
 
-def _divide(runs: Sequence[_Run[T]], size: int, num_threads: int) -> Iterator[Sequence[_Run[T]]]:
+def _work(runs: Sequence[_Run[T]]) -> int:
+    """Return about how much work runs are, as a number of bytes: small pages may become large ones."""
+    return sum(_BYTES_OF_ANY_RUN + sum(wanted.size for wanted in run.wanted) for run in runs)
+
+
+def _divide(runs: Sequence[_Run[T]], num_threads: int) -> Iterator[Sequence[_Run[T]]]:
     """Divide runs into parts for threads to read and decode.
 
     Parameters
@@ -305,10 +312,10 @@ def _divide(runs: Sequence[_Run[T]], size: int, num_threads: int) -> Iterator[Se
         Number of bytes that they want.
     num_threads : int
     """
-    enough = size // (num_threads * _PARTS_PER_THREAD)
+    enough = _work(runs) // (num_threads * _PARTS_PER_THREAD)
     first, held = 0, 0
     for position, run in enumerate(runs):
-        held += sum(wanted.size for wanted in run.wanted)
+        held += _work([run])
         if held >= enough or position == len(runs) - 1:
             yield runs[first : position + 1]
             first, held = position + 1, 0
