@@ -547,6 +547,22 @@ def test_time_zones_by_all_their_names(planner: SparkSession, table: str, zone: 
         assert is_pushed(planner, query) == (zone in ("Z", "Etc/UTC"))
 
 
+@pytest.mark.parametrize("function", ["count(*)", "stddev(many)"])
+@pytest.mark.parametrize("key", ["hour(moment)", "cast(moment AS date)"])
+def test_dataframes_and_views_keep_their_time_zone(planner: SparkSession, table: str, key: str, function: str) -> None:
+    """Whatever that of the session is when they run."""
+    with setting(planner, "spark.sql.session.timeZone", "Asia/Tokyo"):
+        made = planner.sql(f"SELECT {key}, {function} FROM {table} GROUP BY 1")
+        planner.sql(f"CREATE OR REPLACE TEMP VIEW aggregated_view AS SELECT {key} AS key, many FROM {table}")
+        expected = sorted(
+            map(tuple, planner.sql(f"SELECT {key}, {function} FROM {table} GROUP BY 1").collect()), key=repr
+        )
+    with setting(planner, "spark.sql.session.timeZone", "UTC"):
+        assert sorted(map(tuple, made.collect()), key=repr) == expected
+        assert rows_of(planner, f"SELECT key, {function} FROM aggregated_view GROUP BY key") == expected
+        assert rows_of(planner, f"SELECT {key}, {function} FROM {table} GROUP BY 1") != expected
+
+
 @pytest.mark.slow
 def test_aggregates_of_subqueries(planner: SparkSession, table: str) -> None:
     for query in (

@@ -48,6 +48,7 @@ final class States {
 
   /** The columns of the scan: those of the groups, then those of the states. */
   final List columns = new ArrayList();
+  private final Facts facts;
   private final AggregateForm form;
   private final List substitutions;
   private final List shownGroups = new ArrayList();
@@ -56,6 +57,7 @@ final class States {
 
   /** Parameters are what is known of the table, and what stands for columns of the operators above the scan, in turn. */
   States(Facts facts, List substitutions) {
+    this.facts = facts;
     this.form = new AggregateForm(facts);
     this.substitutions = substitutions;
   }
@@ -70,7 +72,7 @@ final class States {
     }
     Option built = new V2ExpressionBuilder(replaced, false).build();
     if (built.isEmpty()) return null;
-    Value value = form.values.encode((org.apache.spark.sql.connector.expressions.Expression) built.get());
+    Value value = new Values(facts, replaced).encode((org.apache.spark.sql.connector.expressions.Expression) built.get());
     if (value == null || !value.type.equals(replaced.dataType()) || !Aggregates.isOrdered(value.type)) return null;
     shownValues.put(value, built.get());
     return value;
@@ -181,7 +183,7 @@ final class States {
   private Expression sum(Value argument, DataType type) {
     boolean isKnown = type instanceof LongType ? Predicates.isWhole(argument.type)
         : type instanceof DoubleType || type instanceof DecimalType;
-    Value summed = type instanceof LongType ? argument : Values.cast(argument, type);
+    Value summed = type instanceof LongType ? argument : form.values.cast(argument, type);
     if (!isKnown || summed == null || !type.equals(Aggregates.sum(summed.type))) return null;
     shownValues.put(summed, shownValues.get(argument));
     return (Expression) of("sum", new Value[] {summed}, type, 1).get(0);

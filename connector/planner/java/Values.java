@@ -9,7 +9,7 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Add;
 import org.apache.spark.sql.catalyst.expressions.Multiply;
 import org.apache.spark.sql.catalyst.expressions.Subtract;
-import org.apache.spark.sql.catalyst.util.DateTimeUtils$;
+import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
 import org.apache.spark.sql.connector.expressions.Cast;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Extract;
@@ -17,7 +17,6 @@ import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
-import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -32,6 +31,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
+import scala.collection.immutable.Seq;
 
 /** An expression as a list that connector/read/values.py reads, and its type. */
 final class Value {
@@ -62,10 +62,18 @@ final class Values {
 
   private final Facts facts;
   private final Predicates predicates;
+  private final boolean isUtc;
 
-  Values(Facts facts) {
+  /** For expressions as Spark offers them to sources: these do not say which clock they read. */
+  Values(Facts facts) { this(facts, false); }
+
+  /** For what an expression of Spark's plan is translated to. */
+  Values(Facts facts, org.apache.spark.sql.catalyst.expressions.Expression original) { this(facts, isUtc(original)); }
+
+  private Values(Facts facts, boolean isUtc) {
     this.facts = facts;
     this.predicates = new Predicates(facts);
+    this.isUtc = isUtc;
   }
 
   private static Map units() {
@@ -154,7 +162,7 @@ final class Values {
   }
 
   /** A value as another type; null if Python does not cast it exactly as Spark does. */
-  static Value cast(Value operand, DataType to) {
+  Value cast(Value operand, DataType to) {
     if (operand == null) return null;
     Value[] one = {operand};
     if (operand.type.equals(to)) return operand;
@@ -162,7 +170,7 @@ final class Values {
     boolean isWhole = Predicates.isWhole(to);
     boolean isFraction = to instanceof DoubleType || to instanceof FloatType;
     if (operand.type instanceof BooleanType) return isWhole ? node("CAST", to, one, false) : null;
-    if (operand.type instanceof TimestampNTZType || operand.type instanceof TimestampType && isUtc()) {
+    if (isClock(operand.type)) {
       return to instanceof DateType ? node("CAST", to, one, false) : null;
     }
     if (Predicates.isWhole(operand.type) && isFraction) return node("CAST", to, one, false);
@@ -188,18 +196,27 @@ final class Values {
     return from.precision() > digits && from.precision() <= digits + (isLong ? 2 : 1);
   }
 
-  /** Whether the clock of the session is UTC. */
-  private static boolean isUtc() {
-    String name = SQLConf$.MODULE$.get().sessionLocalTimeZone();
-    return DateTimeUtils$.MODULE$.getZoneId(name).normalized().equals(ZoneOffset.UTC);
+  /** Whether every clock of an expression is UTC. A DataFrame or a view keeps the time zone with which it was made. */
+  private static boolean isUtc(org.apache.spark.sql.catalyst.expressions.Expression e) {
+    if (e instanceof TimeZoneAwareExpression && ((TimeZoneAwareExpression) e).timeZoneId().isDefined()
+        && !((TimeZoneAwareExpression) e).zoneId().normalized().equals(ZoneOffset.UTC)) return false;
+    Seq children = e.children();
+    for (int i = 0; i < children.size(); i++) {
+      if (!isUtc((org.apache.spark.sql.catalyst.expressions.Expression) children.apply(i))) return false;
+    }
+    return true;
+  }
+
+  /** Whether hours and days of a type are those of UTC. */
+  private boolean isClock(DataType type) {
+    return type instanceof TimestampNTZType || type instanceof TimestampType && isUtc;
   }
 
   private Value part(Extract extract) {
     Value source = encode(extract.source());
     int part = PARTS.indexOf(extract.field());
     if (source == null || part < 0) return null;
-    boolean isClock = source.type instanceof TimestampNTZType || source.type instanceof TimestampType && isUtc();
-    if (part < FIRST_CLOCK_PART ? !(source.type instanceof DateType) : !isClock) return null;
+    if (part < FIRST_CLOCK_PART ? !(source.type instanceof DateType) : !isClock(source.type)) return null;
     return node((String) PARTS.get(part), DataTypes.IntegerType, new Value[] {source}, false);
   }
 
