@@ -563,6 +563,27 @@ def test_dataframes_and_views_keep_their_time_zone(planner: SparkSession, table:
         assert rows_of(planner, f"SELECT {key}, {function} FROM {table} GROUP BY 1") != expected
 
 
+@pytest.mark.parametrize("setting_made", ["true", "false"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT rate * rate * rate, count(*) FROM {} GROUP BY 1",
+        "SELECT few, max(cast(rate * rate * rate AS decimal(38,12))), stddev(many) FROM {} GROUP BY few",
+    ],
+)
+def test_dataframes_keep_the_types_of_decimals(
+    planner: SparkSession, table: str, query: str, setting_made: str
+) -> None:
+    with setting(planner, "spark.sql.decimalOperations.allowPrecisionLoss", setting_made):
+        made = planner.sql(query.format(table))
+        with setting(planner, AGGREGATES, "false"):
+            expected = rows_of(planner, query.format(table))
+        assert is_pushed(planner, query.format(table))
+    other = "false" if setting_made == "true" else "true"
+    with setting(planner, "spark.sql.decimalOperations.allowPrecisionLoss", other):
+        assert sorted(map(tuple, made.collect()), key=repr) == expected
+
+
 @pytest.mark.slow
 def test_aggregates_of_subqueries(planner: SparkSession, table: str) -> None:
     for query in (

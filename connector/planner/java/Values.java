@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Add;
+import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
 import org.apache.spark.sql.catalyst.expressions.Multiply;
 import org.apache.spark.sql.catalyst.expressions.Subtract;
 import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
@@ -63,17 +64,24 @@ final class Values {
   private final Facts facts;
   private final Predicates predicates;
   private final boolean isUtc;
+  private final boolean hasTypes;
 
-  /** For expressions as Spark offers them to sources: these do not say which clock they read. */
-  Values(Facts facts) { this(facts, false); }
+  /**
+   * For expressions as Spark offers them to sources: these say neither which clock they read nor the types of results,
+   * which depend on settings of the session that made them.
+   */
+  Values(Facts facts) { this(facts, false, false); }
 
   /** For what an expression of Spark's plan is translated to. */
-  Values(Facts facts, org.apache.spark.sql.catalyst.expressions.Expression original) { this(facts, isUtc(original)); }
+  Values(Facts facts, org.apache.spark.sql.catalyst.expressions.Expression original) {
+    this(facts, isUtc(original), hasTypes(original));
+  }
 
-  private Values(Facts facts, boolean isUtc) {
+  private Values(Facts facts, boolean isUtc, boolean hasTypes) {
     this.facts = facts;
     this.predicates = new Predicates(facts);
     this.isUtc = isUtc;
+    this.hasTypes = hasTypes;
   }
 
   private static Map units() {
@@ -132,12 +140,13 @@ final class Values {
     return new Value(form, type, fails);
   }
 
-  private static Value arithmetic(String operator, Value left, Value right) {
+  private Value arithmetic(String operator, Value left, Value right) {
     boolean isFraction = left.type instanceof DoubleType || left.type instanceof FloatType;
     boolean isWhole = Predicates.isWhole(left.type);
     Value[] both = {left, right};
     if (left.type instanceof DecimalType && right.type instanceof DecimalType) {
-      DataType type = decimal(operator, left.type, right.type);
+      boolean isKnown = hasTypes || fits(operator, (DecimalType) left.type, (DecimalType) right.type);
+      DataType type = isKnown ? decimal(operator, left.type, right.type) : null;
       return type == null ? null : node(operator, type, both, true);
     }
     if (!left.type.equals(right.type)) return null;
@@ -155,6 +164,27 @@ final class Values {
     if (operator.equals("+")) return new Add(one, other).dataType();
     if (operator.equals("-")) return new Subtract(one, other).dataType();
     return operator.equals("*") ? new Multiply(one, other).dataType() : null;
+  }
+
+  /** Whether decimals have enough digits for all results of an operator. */
+  private static boolean fits(String operator, DecimalType left, DecimalType right) {
+    int whole = Math.max(left.precision() - left.scale(), right.precision() - right.scale());
+    int digits = operator.equals("*") ? left.precision() + right.precision() : whole + Math.max(left.scale(), right.scale());
+    return digits < DecimalType.MAX_PRECISION();
+  }
+
+  /** Whether the settings of the session give all results the types that they have in an expression. */
+  private static boolean hasTypes(org.apache.spark.sql.catalyst.expressions.Expression e) {
+    Seq children = e.children();
+    for (int i = 0; i < children.size(); i++) {
+      if (!hasTypes((org.apache.spark.sql.catalyst.expressions.Expression) children.apply(i))) return false;
+    }
+    if (!(e instanceof BinaryArithmetic && e.dataType() instanceof DecimalType)) return true;
+    BinaryArithmetic operation = (BinaryArithmetic) e;
+    DataType left = ((org.apache.spark.sql.catalyst.expressions.Expression) operation.left()).dataType();
+    DataType right = ((org.apache.spark.sql.catalyst.expressions.Expression) operation.right()).dataType();
+    DataType type = decimal(operation.symbol(), left, right);
+    return type == null || type.equals(e.dataType());
   }
 
   private static org.apache.spark.sql.catalyst.expressions.Expression nothing(DataType type) {
