@@ -12,8 +12,8 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from lance_format.aggregation.hash_slots import FEWEST_SLOTS, empty_slots, grown
 from lance_format.aggregation.texts import TextKeys, TextTable
+from lance_format.aggregation.word_table import WordTable
 from lance_format.aggregation.words import (
     I32,
     I64,
@@ -27,7 +27,6 @@ from lance_format.aggregation.words import (
     to_words,
     validity,
 )
-from lance_format.kernels.grouping import number_rows, place_keys
 
 _NULLS_PER_WORD = 62
 
@@ -136,7 +135,26 @@ class KeyTable(Protocol):
 
 def make_key_table(types: Sequence[pa.DataType]) -> KeyTable:
     """Return an empty table of keys of columns with types for which `is_key` is true."""
+    if not types:
+        return _OneKey()
     return TextKeys(types[0]) if len(types) == 1 and is_text(types[0]) else _WordKeys(types)
+
+
+class _OneKey:
+    """The key of all rows where there is no column of keys."""
+
+    count = 0
+    size_bytes = 0
+
+    def clear(self) -> None:
+        self.count = 0
+
+    def number(self, arrays: Sequence[pa.Array], num_rows: int) -> I32:  # noqa: ARG002
+        self.count = 1
+        return np.zeros(num_rows, np.int32)
+
+    def keys(self) -> list[pa.Array]:
+        return []
 
 
 class _WordKeys:
@@ -146,37 +164,26 @@ class _WordKeys:
         self._columns = [next(make(t) for is_kind, make in _COLUMNS if is_kind(t)) for t in types]
         self._null_words = -(-len(types) // _NULLS_PER_WORD)
         self._width = sum(column.width for column in self._columns) + self._null_words
-        self.clear()
+        self._table = WordTable(self._width)
 
     def clear(self) -> None:
-        self.count = 0
-        self._slots = np.full(FEWEST_SLOTS, -1, np.int32)
-        self._keys: I64 = np.empty((FEWEST_SLOTS // 2, self._width), np.int64)
+        self._table.clear()
         for column in self._columns:
             column.clear()
+
+    @property
+    def count(self) -> int:
+        return self._table.count
 
     @property
     def size_bytes(self) -> int:
         return self.count * (8 * self._width + 12) + sum(column.size_bytes for column in self._columns)
 
     def number(self, arrays: Sequence[pa.Array], num_rows: int) -> I32:
-        out = np.empty(num_rows, np.int32)
-        if not self._columns:
-            self.count = 1
-            out[:] = 0
-            return out
-        words = self._encode(arrays, num_rows)
-        needed = self.count + num_rows
-        if needed > self._keys.shape[0]:
-            self._keys = grown(self._keys, self.count, needed)
-        if 2 * needed >= self._slots.size:
-            self._slots = empty_slots(needed)
-            place_keys(self._keys, self.count, self._slots)
-        self.count = number_rows(words, self._slots, self._keys, self.count, out)
-        return out
+        return self._table.number(self._encode(arrays, num_rows))
 
     def keys(self) -> list[pa.Array]:
-        words, found, start = self._keys[: self.count], [], 0
+        words, found, start = self._table.keys, [], 0
         nulls = words[:, self._width - self._null_words :]
         for index, column in enumerate(self._columns):
             valid = nulls[:, index // _NULLS_PER_WORD] >> (index % _NULLS_PER_WORD) & 1 == 0

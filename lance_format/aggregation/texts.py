@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.aggregation.hash_slots import FEWEST_SLOTS, empty_slots, grown
+from lance_format.aggregation.word_table import FEWEST_SLOTS, empty_slots, grown
 from lance_format.aggregation.words import I32, I64, U64, Bool, text_parts, validity
 from lance_format.data_block import MAX_INT32
 from lance_format.kernels.grouping import SLACK, number_texts, place_hashes

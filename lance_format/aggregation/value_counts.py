@@ -20,10 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.aggregation.hash_slots import FEWEST_SLOTS, empty_slots, grown
 from lance_format.aggregation.state import Surplus
+from lance_format.aggregation.word_table import WordTable, grown
 from lance_format.aggregation.words import I32, I64, fixed_width, frozen, to_words, validity
-from lance_format.kernels.grouping import number_rows, place_keys
 from lance_format.kernels.value_counts import ENTRY_BYTES, SIZE_BYTES, write_counts
 
 _END = -1
@@ -46,42 +45,34 @@ class ValueCounts:
         self._is_float = pa.types.is_floating(arrow_type)
         self._width = arrow_type.bit_width // 8
         self._negative_zero = -(1 << (8 * self._width - 1))
-        self.clear()
+        self._table = WordTable(2)
+        self._counts: I64 = np.zeros(0, np.int64)
 
     def clear(self) -> None:
         """See `Accumulator`."""
-        self._count = 0
-        self._slots = np.full(FEWEST_SLOTS, -1, np.int32)
-        self._keys: I64 = np.empty((FEWEST_SLOTS // 2, 2), np.int64)
-        self._counts: I64 = np.zeros(FEWEST_SLOTS // 2, np.int64)
+        self._table.clear()
+        self._counts = np.zeros(0, np.int64)
 
     @property
     def size_bytes(self) -> int:
         """See `Accumulator`."""
-        return _BYTES_PER_ENTRY * self._count
+        return _BYTES_PER_ENTRY * self._table.count
 
     def add(self, values: pa.Array, groups: I32, num_groups: int) -> None:  # noqa: ARG002
         """See `Accumulator`."""
-        keys = self._pairs(values, groups)
-        needed = self._count + len(keys)
-        if needed > len(self._keys):
-            self._keys = grown(self._keys, self._count, needed)
-            counts = np.zeros(len(self._keys), np.int64)
-            counts[: self._count] = self._counts[: self._count]
-            self._counts = counts
-        if 2 * needed >= len(self._slots):
-            self._slots = empty_slots(needed)
-            place_keys(self._keys, self._count, self._slots)
-        numbers = np.empty(len(keys), np.int32)
-        self._count = number_rows(keys, self._slots, self._keys, self._count, numbers)
+        known = self._table.count
+        numbers = self._table.number(self._pairs(values, groups))
+        if self._table.count > len(self._counts):
+            self._counts = grown(self._counts, known, self._table.count)
+        self._counts[known : self._table.count] = 0
         np.add.at(self._counts, numbers, 1)
 
     def results(self, num_groups: int) -> pa.Array:
         """See `Accumulator`."""
-        keys, counts = self._keys[: self._count], self._counts[: self._count]
-        return _states(
-            *(self._without_zeros(keys, counts, num_groups) if self._is_float else (keys, counts)), num_groups
-        )
+        keys, counts = self._table.keys, self._counts[: self._table.count]
+        if self._is_float:
+            keys, counts = self._without_zeros(keys, counts, num_groups)
+        return _states(keys, counts, num_groups)
 
     def of_rows(self, values: pa.Array, num_rows: int) -> pa.Array:
         """See `Accumulator`."""
