@@ -196,8 +196,8 @@ _FORMS: dict[str, Callable[..., Expression]] = {
     "IS_NULL": lambda operand: nodes.IsNull(to_expression(operand)),
     "IS_NOT_NULL": lambda operand: nodes.Not(nodes.IsNull(to_expression(operand))),
     "ALWAYS_TRUE": lambda: nodes.Literal(pa.scalar(True)),
-    "SAMPLE": _sample,
     "ALWAYS_FALSE": lambda: nodes.Literal(pa.scalar(False)),
+    "SAMPLE": _sample,
 }
 
 

@@ -3,6 +3,9 @@
 A key is one or more words of 64 bits. `slots` is a hash table with open addressing: numbers of keys, -1 where free. It
 has a power of two of slots, more than twice as many as keys. Byte strings become words first: their numbers in a table
 of distinct ones, which lie in `arena` one after the other.
+
+Large tables lie outside of the processor's caches, at random places, so slots, keys and byte strings are fetched some
+rows before the row that needs them.
 """
 
 from __future__ import annotations

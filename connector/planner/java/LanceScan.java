@@ -156,7 +156,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     String filters = Arrays.toString(predicates);
     if (filters.length() > MAX_SHOWN) filters = filters.substring(0, MAX_SHOWN) + "...]";
     String reads = aggregates == null ? schema.simpleString() : aggregates.shown;
-    return Python.NAME + " " + facts.name() + ", reads: " + reads + ", filters: " + filters 
+    return Python.NAME + " " + facts.name() + ", reads: " + reads + ", filters: " + filters
         + shown("sample") + shown("limit") + shown("offset") + shown("order")
         + (groupLimit == null ? "" : ", first: " + groupLimit.shown) + tasks();
   }

@@ -34,6 +34,8 @@ _THREADED_RANGE_BYTES = 64 * 1024
 """Smaller ranges, on average, are mostly Python, which one thread runs at a time."""
 
 _BYTES_OF_ANY_RUN = 256 * 1024
+"""What any plan takes, in bytes, however few it wants: its page may be large once decoded."""
+
 _PARTS_PER_THREAD = 4
 """Number of parts per thread, so that none waits long for the last one of another."""
 
@@ -298,7 +300,7 @@ def _run_round(
 
 
 def _work(runs: Sequence[_Run[T]]) -> int:
-    """Return about how much work runs are, as a number of bytes: small pages may become large ones."""
+    """Return about how much work runs are, as a number of bytes."""
     return sum(_BYTES_OF_ANY_RUN + sum(wanted.size for wanted in run.wanted) for run in runs)
 
 
@@ -308,8 +310,6 @@ def _divide(runs: Sequence[_Run[T]], num_threads: int) -> Iterator[Sequence[_Run
     Parameters
     ----------
     runs : sequence of _Run
-    size : int
-        Number of bytes that they want.
     num_threads : int
     """
     enough = _work(runs) // (num_threads * _PARTS_PER_THREAD)
