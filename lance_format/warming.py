@@ -79,7 +79,7 @@ def _aggregate() -> None:
     values = [numbers, floats, numbers.cast(pa.decimal128(30, 0))]
     aggregates = [(function, array) for function in ("sum", "min", "max") for array in values]
     pairs = pa.StructArray.from_arrays([floats, floats], ["x", "y"])
-    aggregates += [("variance", floats), ("correlation", pairs)]
+    aggregates += [("variance", floats), ("correlation", pairs), ("value_counts", floats)]
     aggregation = PartialAggregation(
         pa.schema([(name, array.type) for name, array in keys.items()]),
         [Aggregate(str(index), function, array.type) for index, (function, array) in enumerate(aggregates)],
