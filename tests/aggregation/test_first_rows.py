@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_format.aggregation import FirstRows, GroupOrder
-from tests.aggregation.test_partial import ORDERED, columns, key_of, rank
+from tests.aggregation.test_partial import ORDERED, columns, key_of, rank, values_of
 
 BY_KEY = GroupOrder(("key",), "value", ascending=False)
 
@@ -70,9 +70,9 @@ def test_first_rows_are_kept(data: st.DataObject) -> None:
     )
     kept = [row for part in found for row in part["row"].to_pylist()]
     assert len(kept) == len(set(kept))
-    values = batch["value"].to_pylist()
+    values = values_of(batch["value"])
     groups: dict[Any, list[int]] = {}
-    for row, key in enumerate(zip(*(batch[name].to_pylist() for name in keys), strict=True)):
+    for row, key in enumerate(zip(*(values_of(batch[name]) for name in keys), strict=True)):
         groups.setdefault(tuple(map(key_of, key)), []).append(row)
     for rows in groups.values():
         returned = set(rows) & set(kept)

@@ -38,6 +38,11 @@ ORDERED = {
 SUMMED = [pa.int8(), pa.int64(), pa.decimal128(7, 2), pa.decimal128(38, 0)]
 
 
+def values_of(array: pa.Array) -> list[Any]:
+    """Return Python values; of times the nanoseconds, of which Python's have only thousands."""
+    return list((array.cast(pa.int64()) if pa.types.is_time64(array.type) else array).to_pylist())
+
+
 def key_of(value: Any) -> Any:
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
@@ -91,7 +96,7 @@ def aggregate(
 def merged(batches: Sequence[pa.RecordBatch], functions: Sequence[str], num_keys: int) -> dict[Any, list[Any]]:
     groups: dict[Any, list[tuple[Any, ...]]] = {}
     for batch in batches:
-        for row in zip(*[array.to_pylist() for array in batch.columns], strict=True):
+        for row in zip(*map(values_of, batch.columns), strict=True):
             groups.setdefault(tuple(map(key_of, row[:num_keys])), []).append(row[num_keys:])
     return {
         key: [merge(name, values) for name, values in zip(functions, zip(*rows, strict=True), strict=True)]
@@ -103,10 +108,10 @@ def expected(
     keys: Sequence[pa.Array], aggregates: Sequence[tuple[str, pa.Array | None]], num_rows: int
 ) -> dict[Any, list[Any]]:
     groups: dict[Any, list[int]] = {} if keys else {(): []}
-    columns = [array.to_pylist() for array in keys]
+    columns = [values_of(array) for array in keys]
     for row in range(num_rows):
         groups.setdefault(tuple(key_of(column[row]) for column in columns), []).append(row)
-    arguments = [[1] * num_rows if array is None else array.to_pylist() for _, array in aggregates]
+    arguments = [[1] * num_rows if array is None else values_of(array) for _, array in aggregates]
     return {
         key: [
             merge(name, [int(values[row] is not None) if name == "count" else values[row] for row in rows])
