@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from lance_format import NotSupportedError
 from lance_format.aggregation import Aggregate, PartialAggregation
 from lance_format.aggregation.moments import COMOMENTS, MOMENTS
+from tests.aggregation.partial_rows import partial_rows
 
 Row = tuple[float | None, float | None]
 VALUES = st.none() | st.integers(-1000, 1000).map(lambda number: number / 8)
@@ -24,14 +25,7 @@ def aggregate(function: str, rows: Sequence[Row], keys: Sequence[int], step: int
     """Return the state of each group; each part of the rows is a slice."""
     left, right = (pa.array(values, pa.float64()) for values in zip(*rows, strict=True))
     values = left if function in MOMENTS else pa.StructArray.from_arrays([left, right], ["x", "y"])
-    aggregation = PartialAggregation(pa.schema([("key", pa.int64())]), [Aggregate("state", function, values.type)])
-    batches = []
-    for start in range(0, len(rows), step):
-        part = values.slice(start, step)
-        batches += aggregation.add([pa.array(keys[start : start + step])], [part], len(part))
-    batches += aggregation.finish()
-    assert all(batch.schema == aggregation.schema and batch.validate(full=True) is None for batch in batches)
-    return {row["key"]: row["state"] for batch in batches for row in batch.to_pylist()}
+    return {row["key"]: row["state"] for row in partial_rows(function, values, keys, step)}
 
 
 def expected(function: str, rows: Sequence[Row]) -> list[Fraction]:

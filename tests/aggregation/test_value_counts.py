@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from lance_format import NotSupportedError
 from lance_format.aggregation import Aggregate, PartialAggregation
+from tests.aggregation.partial_rows import partial_rows
 
 _READ = {
     pa.int8(): "<b7x",
@@ -46,19 +47,9 @@ def read(state: bytes, arrow_type: pa.DataType) -> _Counts:
 
 
 def aggregate(values: pa.Array, keys: Sequence[int], step: int, max_bytes: int) -> dict[int, _Counts]:
-    aggregation = PartialAggregation(
-        pa.schema([("key", pa.int64())]), [Aggregate("state", "value_counts", values.type)], max_bytes=max_bytes
-    )
-    batches = []
-    for start in range(0, len(values), step):
-        part = values.slice(start, step)
-        batches += aggregation.add([pa.array(keys[start : start + step])], [part], len(part))
-    batches += aggregation.finish()
-    assert all(batch.schema == aggregation.schema and batch.validate(full=True) is None for batch in batches)
     found: dict[int, _Counts] = {}
-    for batch in batches:
-        for row in batch.to_pylist():
-            found.setdefault(row["key"], Counter()).update(read(row["state"], values.type))
+    for row in partial_rows("value_counts", values, keys, step, max_bytes=max_bytes):
+        found.setdefault(row["key"], Counter()).update(read(row["state"], values.type))
     return found
 
 
