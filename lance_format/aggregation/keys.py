@@ -19,6 +19,7 @@ from lance_format.aggregation.words import (
     I64,
     Bool,
     fixed_width,
+    float_bits,
     from_halves,
     from_words,
     halves,
@@ -70,10 +71,7 @@ class _Words(_Plain):
 
 class _Floats(_Plain):
     def encode(self, array: pa.Array, valid: Bool) -> list[I64]:  # noqa: ARG002
-        size = self.type.bit_width // 8
-        values = fixed_width(array, f"f{size}") + 0.0  # -0.0 becomes 0.0
-        values[np.isnan(values)] = np.nan
-        return [values.astype(f"f{size}").view(f"i{size}").astype(np.int64, copy=False)]
+        return [float_bits(fixed_width(array, f"f{self.type.bit_width // 8}") + 0.0)]  # -0.0 becomes 0.0
 
     def decode(self, words: I64, valid: Bool) -> pa.Array:
         size = self.type.bit_width // 8

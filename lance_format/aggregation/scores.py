@@ -16,6 +16,7 @@ import pyarrow as pa
 from lance_format.aggregation.words import (
     I64,
     fixed_width,
+    float_bits,
     frozen,
     halves,
     is_text,
@@ -32,9 +33,7 @@ _Score: TypeAlias = Callable[[pa.Array], I64]
 def _of_floats(array: pa.Array) -> I64:
     """Order the bits: those of negative numbers are in the opposite order."""
     size = array.type.bit_width // 8
-    values = fixed_width(array, f"f{size}").astype(np.float64) + 0.0  # -0.0 becomes 0.0
-    values[np.isnan(values)] = np.nan
-    bits = values.view(np.int64)
+    bits = float_bits(fixed_width(array, f"f{size}").astype(np.float64) + 0.0)  # -0.0 becomes 0.0
     return bits ^ (bits >> 63 & GREATEST)
 
 

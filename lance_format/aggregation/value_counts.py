@@ -20,17 +20,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.aggregation.state import Surplus
-from lance_format.aggregation.word_table import WordTable, grown
-from lance_format.aggregation.words import I32, I64, fixed_width, frozen, to_words, validity
+from lance_format.aggregation.state import State
+from lance_format.aggregation.word_table import WordTable
+from lance_format.aggregation.words import I32, I64, fixed_width, float_bits, frozen, to_words, validity
 from lance_format.kernels.value_counts import ENTRY_BYTES, SIZE_BYTES, write_counts
 
 _END = -1
 _BYTES_PER_ENTRY = 40  # of the table: key, number, two slots or more
 
 
-class ValueCounts:
-    """An `Accumulator` of states, as a hash table of the pairs of groups and values.
+class ValueCounts(State):
+    """A hash table of the pairs of groups and values; its array has an item per pair.
 
     Parameters
     ----------
@@ -38,38 +38,35 @@ class ValueCounts:
         Integers, floating-point numbers, or decimals of up to 18 digits.
     """
 
+    _dtypes = ("i8",)
     type = pa.binary()
-    group_bytes = SIZE_BYTES
 
     def __init__(self, arrow_type: pa.DataType) -> None:
         self._is_float = pa.types.is_floating(arrow_type)
         self._width = arrow_type.bit_width // 8
         self._negative_zero = -(1 << (8 * self._width - 1))
         self._table = WordTable(2)
-        self._counts: I64 = np.zeros(0, np.int64)
+        super().__init__()
 
     def clear(self) -> None:
         """See `Accumulator`."""
+        super().clear()
         self._table.clear()
-        self._counts = np.zeros(0, np.int64)
 
     @property
-    def size_bytes(self) -> int:
+    def size_bytes(self) -> int:  # type: ignore[override]
         """See `Accumulator`."""
         return _BYTES_PER_ENTRY * self._table.count
 
     def add(self, values: pa.Array, groups: I32, num_groups: int) -> None:  # noqa: ARG002
         """See `Accumulator`."""
-        known = self._table.count
         numbers = self._table.number(self._pairs(values, groups))
-        if self._table.count > len(self._counts):
-            self._counts = grown(self._counts, known, self._table.count)
-        self._counts[known : self._table.count] = 0
-        np.add.at(self._counts, numbers, 1)
+        (counts,) = self._reserve(self._table.count)
+        np.add.at(counts, numbers, 1)
 
     def results(self, num_groups: int) -> pa.Array:
         """See `Accumulator`."""
-        keys, counts = self._table.keys, self._counts[: self._table.count]
+        keys, (counts,) = self._table.keys, self._used(self._table.count)
         if self._is_float:
             keys, counts = self._without_zeros(keys, counts, num_groups)
         return _states(keys, counts, num_groups)
@@ -79,27 +76,16 @@ class ValueCounts:
         keys = self._pairs(values, np.arange(num_rows, dtype=np.int32))
         return _states(keys, np.ones(len(keys), np.int64), num_rows)
 
-    def surplus(self, num_groups: int) -> Surplus:  # noqa: ARG002
-        """Yield nothing."""
-        return iter(())
-
     def neutral(self, num_rows: int) -> pa.Array:
         """See `Accumulator`."""
         return _states(np.empty((0, 2), np.int64), np.empty(0, np.int64), num_rows)
 
     def _pairs(self, values: pa.Array, groups: I32) -> I64:
-        words = self._words(values)
+        words = float_bits(fixed_width(values, f"f{self._width}")) if self._is_float else to_words(values)
         valid = validity(values)
         if valid.size:
             words, groups = words[valid], groups[valid]
         return np.stack([groups.astype(np.int64), words], axis=1)
-
-    def _words(self, values: pa.Array) -> I64:
-        if not self._is_float:
-            return to_words(values)
-        numbers = fixed_width(values, f"f{self._width}").copy()
-        numbers[np.isnan(numbers)] = np.nan
-        return numbers.view(f"i{self._width}").astype(np.int64, copy=False)
 
     def _without_zeros(self, keys: I64, counts: I64, num_groups: int) -> tuple[I64, I64]:
         """Count -0.0 as 0.0 where a group has both."""

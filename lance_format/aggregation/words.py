@@ -95,6 +95,18 @@ def to_floats(array: pa.Array) -> F64:
     return frozen(fixed_width(array, f"f{array.type.bit_width // 8}").astype(np.float64, copy=False))
 
 
+def float_bits(numbers: npt.NDArray[Any]) -> I64:
+    """Return the bits of floating-point numbers as signed integers, the same ones for all NaN.
+
+    Parameters
+    ----------
+    numbers : float32 or float64[num_values]
+    """
+    alike = np.where(np.isnan(numbers), numbers.dtype.type(np.nan), numbers)
+    bits: I64 = alike.view(f"i{numbers.itemsize}").astype(np.int64, copy=False)
+    return bits
+
+
 def text_parts(array: pa.Array) -> tuple[npt.NDArray[np.uint8], I64]:
     """Return the bytes of strings or binaries, with `SLACK` bytes after them, and their offsets."""
     is_long = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
