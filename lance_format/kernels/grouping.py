@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
-from lance_format.kernels.prefetch import prefetch
+from lance_format.kernels.prefetch import AHEAD, prefetch
 from lance_format.kernels.words import equal_bytes, hash_bytes, load_word, mix, store_word
 
 Bool = npt.NDArray[np.bool_]
@@ -27,9 +27,6 @@ Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 SLACK = 8
 """Bytes after the last byte string, which are read and not used."""
-
-AHEAD = 16
-"""Rows between the steps of fetching what one row needs."""
 
 
 @kernel

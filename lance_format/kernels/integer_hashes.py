@@ -10,19 +10,32 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
-from lance_format.kernels.prefetch import prefetch
+from lance_format.kernels.prefetch import AHEAD, prefetch
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
-AHEAD = np.uint64(16)
-"""Values from which a slot is fetched to when it is needed."""
+
+@kernel
+def _first_slot(value: int, shift: int) -> int:
+    """Return the first slot that a value may be in."""
+    return np.int64((np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
 
 
 @kernel
-def _slot(value: int, shift: int) -> int:
-    """Return the first slot that a value may be in."""
-    return np.int64((np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
+def _find_slot(values: I64, index: np.uint64, shift: int, slot_values: I64, slot_numbers: I32) -> int:
+    """Return the slot of a value, or the free one that it would have, and fetch that of a later value."""
+    later = index + np.uint64(AHEAD)
+    if later < np.uint64(values.size):
+        start = _first_slot(values[later], shift)
+        prefetch(slot_numbers, start)
+        prefetch(slot_values, start)
+    last = np.int64(slot_numbers.size - 1)
+    value = values[index]
+    slot = _first_slot(value, shift)
+    while slot_numbers[slot] >= 0 and slot_values[slot] != value:
+        slot = (slot + 1) & last
+    return slot
 
 
 @kernel
@@ -48,21 +61,12 @@ def number_distinct(values: I64, shift: int, slot_values: I64, slot_numbers: I32
         The number of distinct values.
     """
     count = 0
-    last = np.int64(slot_numbers.size - 1)
-    size = np.uint64(values.size)
-    for index in range(size):
-        if index + AHEAD < size:
-            later = _slot(values[index + AHEAD], shift)
-            prefetch(slot_numbers, later)
-            prefetch(slot_values, later)
-        value = np.int64(values[index])
-        slot = _slot(value, shift)
-        while slot_numbers[slot] >= 0 and slot_values[slot] != value:
-            slot = (slot + 1) & last
+    for index in range(np.uint64(values.size)):
+        slot = _find_slot(values, index, shift, slot_values, slot_numbers)
         if slot_numbers[slot] < 0:
-            slot_values[slot] = value
+            slot_values[slot] = values[index]
             slot_numbers[slot] = count
-            distinct[count] = value
+            distinct[count] = values[index]
             count += 1
     return count
 
@@ -85,18 +89,8 @@ def find_numbers(values: I64, shift: int, slot_values: I64, slot_numbers: I32, o
         How many values are in the table.
     """
     found = 0
-    last = np.int64(slot_numbers.size - 1)
-    size = np.uint64(values.size)
-    for index in range(size):
-        if index + AHEAD < size:
-            later = _slot(values[index + AHEAD], shift)
-            prefetch(slot_numbers, later)
-            prefetch(slot_values, later)
-        value = np.int64(values[index])
-        slot = _slot(value, shift)
-        while slot_numbers[slot] >= 0 and slot_values[slot] != value:
-            slot = (slot + 1) & last
-        number = slot_numbers[slot]
+    for index in range(np.uint64(values.size)):
+        number = slot_numbers[_find_slot(values, index, shift, slot_values, slot_numbers)]
         out[index] = number
         found += number >= 0
     return found

@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 from lance_format.kernels.jit import instructions
 
+AHEAD = 16
+"""Rows from where memory is fetched to where it is read: as many as arrive together."""
+
 
 def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
     """Type and compile `prefetch`."""
