@@ -170,17 +170,12 @@ def _literal(spark_type: str, value: Any) -> Expression:
 
 
 def _sample(lower: float, upper: float, seed: str, run: int) -> Expression:
-    drawn = nodes.Call("hash_fraction", (nodes.Column(("_rowaddr",)), _integer(int(seed)), _integer(run)))
-    return nodes.conjunction(
-        (
-            nodes.Comparison(">=", drawn, nodes.Literal(pa.scalar(lower))),
-            nodes.Comparison("<", drawn, nodes.Literal(pa.scalar(upper))),
-        )
-    )
-
-
-def _integer(number: int) -> Expression:
-    return nodes.Literal(pa.scalar(number, pa.int64()))
+    constants = _literal("bigint", seed), _literal("bigint", run)
+    drawn = nodes.Call("hash_fraction", (nodes.Column(("_rowaddr",)), *constants))
+    terms = [nodes.Comparison("<", drawn, _literal("double", upper))]
+    if lower > 0:  # Numbers are drawn once more for it.
+        terms.append(nodes.Comparison(">=", drawn, _literal("double", lower)))
+    return nodes.conjunction(tuple(terms))
 
 
 _FORMS: dict[str, Callable[..., Expression]] = {

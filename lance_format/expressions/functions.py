@@ -88,13 +88,13 @@ def _over_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
-def _of_list(function: Callable[[pa.Array, pa.Scalar], Any]) -> Callable[..., Any]:
-    """Let a function of an array and a constant take a scalar for the array."""
+def _of_array(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function of an array and constants take a scalar for the array."""
 
-    def apply(values: Any, constant: Any) -> Any:
-        return (
-            function(_repeat(values, 1), constant)[0] if isinstance(values, pa.Scalar) else function(values, constant)
-        )
+    def apply(values: Any, *constants: Any) -> Any:
+        if isinstance(values, pa.Scalar):
+            return function(_repeat(values, 1), *constants)[0]
+        return function(values, *constants)
 
     return apply
 
@@ -241,8 +241,8 @@ _POWER = Function(pc.power, ("float", "float"), unified=True)
 _DATE_PART = Function(_date_part, ("constant", "temporal"))
 _DATE_TRUNC = Function(_date_trunc, ("constant", "temporal"))
 _HAS = Function(_over_arrays(lists.contains), ("list", "any"))
-_HAS_ANY = Function(_of_list(lists.contains_any), ("list", "constant"))
-_HAS_ALL = Function(_of_list(lists.contains_all), ("list", "constant"))
+_HAS_ANY = Function(_of_array(lists.contains_any), ("list", "constant"))
+_HAS_ALL = Function(_of_array(lists.contains_all), ("list", "constant"))
 _LIST_LENGTH = Function(_over_arrays(lists.lengths), ("list",))
 _ELEMENT = Function(_over_arrays(lists.element), ("list", "integer"))
 _EMPTY = Function(_over_arrays(lists.is_empty), ("list",))
@@ -302,7 +302,7 @@ FUNCTIONS: dict[str, Function] = {
     "nanvl": Function(
         lambda values, other: pc.if_else(pc.is_nan(values), other, values), ("float", "float"), unified=True
     ),
-    "hash_fraction": Function(hash_fraction, ("integer", "constant", "constant"), required=2),
+    "hash_fraction": Function(_of_array(hash_fraction), ("integer", "constant", "constant"), required=2),
     # dates and times
     "date_part": _DATE_PART,
     "datepart": _DATE_PART,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -14,12 +12,12 @@ from lance_format.errors import InvalidInputError
 _BITS_OF_FLOAT64 = 53
 
 
-def hash_fraction(values: Any, seed: pa.Scalar, run: pa.Scalar | None = None) -> pa.Array:
+def hash_fraction(values: pa.Array, seed: pa.Scalar, run: pa.Scalar | None = None) -> pa.Array:
     """Return a number from 0 to 1, excluding 1, for each integer, as if drawn at random.
 
     Parameters
     ----------
-    values : integer array or scalar
+    values : int64 array
         Not negative.
     seed : integer scalar
         Other seeds give other numbers.
@@ -35,9 +33,7 @@ def hash_fraction(values: Any, seed: pa.Scalar, run: pa.Scalar | None = None) ->
     InvalidInputError
         If a seed is not an integer, or a run is not a positive one.
     """
-    if isinstance(values, pa.Scalar):
-        values = pa.array([values.as_py()], values.type)
-    words = np.asarray(pc.cast(pc.fill_null(values, 0), pa.int64(), safe=False)).view(np.uint64)
+    words = np.asarray(pc.fill_null(values, 0)).view(np.uint64)
     length = 1 if run is None else _integer(run, "length of runs")
     if length < 1:
         raise InvalidInputError(f"the length of runs of hash_fraction must be 1 or more, and is {length}")
