@@ -24,6 +24,7 @@ import org.apache.arrow.vector.complex.ListVector;
 import org.apache.arrow.vector.complex.MapVector;
 import org.apache.arrow.vector.complex.StructVector;
 import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.MapType;
@@ -58,20 +59,18 @@ class BorrowedColumn extends ColumnVector {
   static BorrowedColumn of(ArrowColumnVector column) {
     ValueVector vector = column.getValueVector();
     Class kind = vector.getClass();
-    if (NUMBERS.contains(kind)) return new BorrowedNumbers(column, (BaseFixedWidthVector) vector);
-    if (kind == DecimalVector.class && ((DecimalType) column.dataType()).precision() <= Decimal.MAX_LONG_DIGITS()) {
-      return new BorrowedDecimals(column, (BaseFixedWidthVector) vector);
+    DataType type = column.dataType();
+    boolean isShort = type instanceof DecimalType && ((DecimalType) type).precision() <= Decimal.MAX_LONG_DIGITS();
+    if (NUMBERS.contains(kind) || kind == DecimalVector.class && isShort) {
+      return new BorrowedNumbers(column, (BaseFixedWidthVector) vector);
     }
     if (kind == VarCharVector.class || kind == VarBinaryVector.class) {
       return new BorrowedBytes(column, (BaseVariableWidthVector) vector);
     }
-    if (kind == ListVector.class && column.dataType() instanceof ArrayType) {
+    if (kind == ListVector.class && type instanceof ArrayType || kind == MapVector.class && type instanceof MapType) {
       return new BorrowedLists(column, (ListVector) vector);
     }
-    if (kind == MapVector.class && column.dataType() instanceof MapType) {
-      return new BorrowedLists(column, (ListVector) vector);
-    }
-    if (kind == StructVector.class && column.dataType() instanceof StructType) {
+    if (kind == StructVector.class && type instanceof StructType) {
       return new BorrowedStructs(column, (StructVector) vector);
     }
     return new BorrowedColumn(column);
@@ -114,7 +113,10 @@ abstract class BorrowedBuffers extends BorrowedColumn {
   static boolean isSet(long bits, int row) { return (Platform.getByte(null, bits + (row >> 3)) >> (row & 7) & 1) != 0; }
 }
 
-/** Numbers, or what Spark keeps as such. Spark asks for values of the type of the column only. */
+/**
+ * Numbers, or what Spark keeps as such. Spark asks for values of the type of the column only. Decimals have 16 bytes, whose
+ * digits fit into the first eight; Arrow's accessor makes two objects more of each.
+ */
 final class BorrowedNumbers extends BorrowedBuffers {
   private final long values;
 
@@ -130,69 +132,56 @@ final class BorrowedNumbers extends BorrowedBuffers {
   public long getLong(int row) { return Platform.getLong(null, values + 8L * row); }
   public float getFloat(int row) { return Platform.getFloat(null, values + 4L * row); }
   public double getDouble(int row) { return Platform.getDouble(null, values + 8L * row); }
-}
-
-/** Decimals of 16 bytes whose digits fit into the first eight. Arrow's accessor makes two objects more of each. */
-final class BorrowedDecimals extends BorrowedBuffers {
-  private final long values;
-
-  BorrowedDecimals(ColumnVector column, BaseFixedWidthVector vector) {
-    super(column, vector);
-    this.values = vector.getDataBuffer().memoryAddress();
-  }
 
   public Decimal getDecimal(int row, int precision, int scale) {
     return Decimal.createUnsafe(Platform.getLong(null, values + 16L * row), precision, scale);
   }
 }
 
-/** Strings or binaries; offsets are of four bytes. */
-final class BorrowedBytes extends BorrowedBuffers {
+/** Values of any length, whose offsets are of four bytes. */
+abstract class BorrowedSlices extends BorrowedBuffers {
   private final long offsets;
+
+  BorrowedSlices(ColumnVector column, FieldVector vector) {
+    super(column, vector);
+    this.offsets = vector.getOffsetBuffer().memoryAddress();
+  }
+
+  final int start(int row) { return Platform.getInt(null, offsets + 4L * row); }
+  final int size(int row) { return start(row + 1) - start(row); }
+}
+
+/** Strings or binaries. */
+final class BorrowedBytes extends BorrowedSlices {
   private final long values;
 
   BorrowedBytes(ColumnVector column, BaseVariableWidthVector vector) {
     super(column, vector);
-    this.offsets = vector.getOffsetBuffer().memoryAddress();
     this.values = vector.getDataBuffer().memoryAddress();
   }
 
-  private int start(int row) { return Platform.getInt(null, offsets + 4L * row); }
-
-  public UTF8String getUTF8String(int row) {
-    int start = start(row);
-    return UTF8String.fromAddress(null, values + start, start(row + 1) - start);
-  }
+  public UTF8String getUTF8String(int row) { return UTF8String.fromAddress(null, values + start(row), size(row)); }
 
   public byte[] getBinary(int row) {
-    int start = start(row);
-    byte[] copy = new byte[start(row + 1) - start];
-    Platform.copyMemory(null, values + start, copy, Platform.BYTE_ARRAY_OFFSET, copy.length);
+    byte[] copy = new byte[size(row)];
+    Platform.copyMemory(null, values + start(row), copy, Platform.BYTE_ARRAY_OFFSET, copy.length);
     return copy;
   }
 }
 
-/** Lists, or maps as lists of keys and values; offsets are of four bytes. */
-final class BorrowedLists extends BorrowedBuffers {
-  private final long offsets;
+/** Lists, or maps as lists of keys and values. */
+final class BorrowedLists extends BorrowedSlices {
   private final BorrowedColumn items;
 
   BorrowedLists(ColumnVector column, ListVector vector) {
     super(column, vector);
-    this.offsets = vector.getOffsetBuffer().memoryAddress();
     this.items = of(new ArrowColumnVector(vector.getDataVector()));
   }
 
-  private int start(int row) { return Platform.getInt(null, offsets + 4L * row); }
-
-  public ColumnarArray getArray(int row) {
-    int start = start(row);
-    return new ColumnarArray(items, start, start(row + 1) - start);
-  }
+  public ColumnarArray getArray(int row) { return new ColumnarArray(items, start(row), size(row)); }
 
   public ColumnarMap getMap(int row) {
-    int start = start(row);
-    return new ColumnarMap(items.getChild(0), items.getChild(1), start, start(row + 1) - start);
+    return new ColumnarMap(items.getChild(0), items.getChild(1), start(row), size(row));
   }
 }
 

@@ -188,7 +188,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /** Whether a filter tests more than that there is a value. */
   private boolean hasChoice() {
-    if (options.containsKey("__lance.sample")) return true;
+    if (isSampled()) return true;
     for (int i = 0; i < predicates.length; i++) if (!predicates[i].name().equals("IS_NOT_NULL")) return true;
     return false;
   }
@@ -225,7 +225,9 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   }
 
   /** Whether all rows are read: nothing that was pushed skips rows. */
-  boolean readsAllRows() { return predicates.length == 0 && !options.containsKey("__lance.sample") && !hasChosen(); }
+  boolean readsAllRows() { return predicates.length == 0 && !isSampled() && !hasChosen(); }
+
+  private boolean isSampled() { return options.containsKey("__lance.sample"); }
 
   /** Whether it returns the first rows only. */
   private boolean hasChosen() { return options.containsKey("__lance.limit") || options.containsKey("__lance.offset"); }
