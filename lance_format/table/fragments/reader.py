@@ -7,8 +7,9 @@ not deleted.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +19,14 @@ from lance_format import masks
 from lance_format.datatypes import Schema
 from lance_format.file import BlobFile, SearchCache
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.memory import empty
 from lance_format.object_store import ReadCounter
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.deletion_file import RowOffsets, read_deleted_rows
 from lance_format.table.fragments.open_files import FragmentFiles, empty_columns_batch
+
+OffsetsFunction: TypeAlias = Callable[[], RowOffsets]
+"""Offsets of rows that are computed once somebody asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ class FragmentReader:
         if ahead is not None:
             ahead.close()
 
-    def read(self, start: int, stop: int, *, batch_size: int) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
+    def read(self, start: int, stop: int, *, batch_size: int) -> Iterator[tuple[pa.RecordBatch, OffsetsFunction]]:
         """Read a range of live rows, in order.
 
         Parameters
@@ -120,7 +123,7 @@ class FragmentReader:
         Yields
         ------
         batch : pa.RecordBatch
-        offsets : int64[num_rows]
+        offsets : function that returns int64[num_rows]
             The physical rows of the batch.
         """
         if start >= stop:
@@ -131,7 +134,7 @@ class FragmentReader:
 
     def read_range(
         self, files: FragmentFiles, schema: Schema, start: int, stop: int, *, batch_size: int
-    ) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
+    ) -> Iterator[tuple[pa.RecordBatch, OffsetsFunction]]:
         """Read the live rows of a range of physical rows, in order.
 
         Parameters
@@ -146,16 +149,15 @@ class FragmentReader:
             See `read`.
         """
         deleted = self.deleted_rows()
-        counted = np.arange(min(batch_size, stop - start))
         row = start
         for batch in files.read(schema, start, stop, batch_size=batch_size):
             first, row = row, row + batch.num_rows
-            offsets = np.add(counted[: batch.num_rows], first, out=empty(batch.num_rows, np.int64))
+            offsets = partial(np.arange, first, row, dtype=np.int64)
             gone = deleted[slice(*np.searchsorted(deleted, [first, row]))] - first if deleted.size else deleted
             if gone.size:
                 kept = np.ones(batch.num_rows, dtype=np.bool_)
                 kept[gone] = False
-                batch, offsets = filter_rows(batch, pa.array(kept)), offsets[kept]
+                batch, offsets = filter_rows(batch, pa.array(kept)), partial(_offsets_of, first, kept)
             if batch.num_rows:
                 yield batch, offsets
 
@@ -183,6 +185,10 @@ class FragmentReader:
                 locations = files.reader(file).locate_blobs(part, physical)
                 return [None if location is None else BlobFile(location) for location in locations]
         return [None] * physical.size
+
+
+def _offsets_of(first: int, kept: npt.NDArray[np.bool_]) -> RowOffsets:
+    return first + np.flatnonzero(kept)
 
 
 def to_physical(live: npt.NDArray[np.int64], deleted: RowOffsets) -> RowOffsets:

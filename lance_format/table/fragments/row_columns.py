@@ -24,7 +24,7 @@ from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.fragment import RowSequence
 from lance_format.table.fragments.deletion_file import RowOffsets
-from lance_format.table.fragments.reader import FragmentReader, to_live
+from lance_format.table.fragments.reader import FragmentReader, OffsetsFunction, to_live
 from lance_format.table.row_ids.row_id_sequence import RowIdSequence, parse_row_ids
 from lance_format.table.row_ids.row_version_sequence import RowVersionSequence, parse_row_versions
 
@@ -52,7 +52,7 @@ class LiveRows:
 
     __slots__ = ("_offsets", "num_before", "scan")
 
-    def __init__(self, scan: FragmentReader, offsets: RowOffsets | Callable[[], RowOffsets], num_before: int) -> None:
+    def __init__(self, scan: FragmentReader, offsets: RowOffsets | OffsetsFunction, num_before: int) -> None:
         self.scan = scan
         self.num_before = num_before
         self._offsets = offsets
@@ -87,10 +87,11 @@ class LiveRows:
             left: RowOffsets = self.offsets[mask.to_numpy(zero_copy_only=False)]
             return left
 
-        # The others are in memory until then.
-        return self._with(chosen if mask.true_count * _MOST_OTHERS >= len(mask) else chosen())
+        # Offsets that are known stay in memory until then.
+        is_cheap = callable(self._offsets) or mask.true_count * _MOST_OTHERS >= len(mask)
+        return self._with(chosen if is_cheap else chosen())
 
-    def _with(self, offsets: RowOffsets | Callable[[], RowOffsets]) -> LiveRows:
+    def _with(self, offsets: RowOffsets | OffsetsFunction) -> LiveRows:
         return LiveRows(self.scan, offsets, self.num_before)
 
 

@@ -126,7 +126,7 @@ def _rows(scan: FragmentReader, files: FragmentFiles, path: Sequence[Field]) -> 
     """Read the live rows of a fragment: the values of a column, and the offsets of these rows."""
     names = [field.name for field in path[1:]]
     for batch, offsets in scan.read_range(files, scan.schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS):
-        yield _values(batch.column(0), names), offsets
+        yield _values(batch.column(0), names), offsets()
 
 
 def narrowed(path: Sequence[Field]) -> Field:

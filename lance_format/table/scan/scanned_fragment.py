@@ -12,7 +12,7 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ReadCounter
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.open_files import FragmentFiles
-from lance_format.table.fragments.reader import FragmentReader, to_live, to_physical
+from lance_format.table.fragments.reader import FragmentReader, OffsetsFunction, to_live, to_physical
 from lance_format.table.fragments.row_columns import LiveRows
 from lance_format.table.fragments.small_fragments import is_small, read_small_fragments
 from lance_format.table.scan.row_ranges import RowRanges
@@ -100,7 +100,7 @@ class OpenFragment:
             yield batch, rows.slice(first, batch.num_rows)
             first += batch.num_rows
 
-    def _live(self, offsets: RowOffsets) -> LiveRows:
+    def _live(self, offsets: RowOffsets | OffsetsFunction) -> LiveRows:
         return LiveRows(self.scan, offsets, self.position)
 
 

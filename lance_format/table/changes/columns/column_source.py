@@ -66,14 +66,14 @@ class ColumnSource:
     row_columns: tuple[str, ...] = ()
     checkpoint: Checkpoint | None = None
 
-    def read(self, scan: FragmentReader, num_rows: int, batch_size: int) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
-        """Yield the inputs of `compute` for the first rows of a fragment, and their offsets; see `compute_columns`."""
+    def read(self, scan: FragmentReader, num_rows: int, batch_size: int) -> Iterator[tuple[pa.RecordBatch, LiveRows]]:
+        """Yield the inputs of `compute` for the first rows of a fragment, and these rows; see `compute_columns`."""
         for batch, offsets in scan.read(0, num_rows, batch_size=batch_size):
+            rows = LiveRows(scan, offsets, 0)
             if self.row_columns:
-                rows = LiveRows(scan, offsets, 0)
                 columns = [*batch.columns, *(row_column(name, rows) for name in self.row_columns)]
                 batch = pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, *self.row_columns])
-            yield batch, offsets
+            yield batch, rows
 
 
 def plan_source(
@@ -251,15 +251,15 @@ def compute_columns(
     row = 0
     last: pa.RecordBatch | None = None
     part = b"" if source.checkpoint is None else _identify(scan, source, schema, batch_size)
-    for position, (batch, offsets) in enumerate(source.read(scan, scan.num_rows(), batch_size)):
+    for position, (batch, rows) in enumerate(source.read(scan, scan.num_rows(), batch_size)):
         made = _compute_once(source, batch, part, position)
         if made.schema.names != arrow.names:
             raise SchemaMismatchError(
                 "Output schema of function does not match the expected schema: it returned the columns"
                 f" {made.schema.names} instead of {arrow.names}"
             )
-        stop = int(offsets[-1]) + 1
-        yield _filled(made, offsets - row, stop - row)
+        stop = int(rows.offsets[-1]) + 1
+        yield _filled(made, rows.offsets - row, stop - row)
         row, last = stop, made.slice(made.num_rows - 1)
     if last is not None and row < scan.physical_rows():
         for start in range(row, scan.physical_rows(), batch_size):
