@@ -31,7 +31,7 @@ from connector.types.batches import join, split
 from connector.types.schemas import to_exchange_schema
 from lance_format import InvalidInputError
 from lance_format.aggregation import Aggregate, PartialAggregation
-from lance_format.expressions import BoundExpression, bind, evaluate
+from lance_format.expressions import Together, bind
 
 _BATCH_ROWS = 1 << 16
 
@@ -67,6 +67,7 @@ class AggregateReader(LanceReader):
         read = to_exchange_schema(columns)
         self._groups = [bind(group, read) for group in groups]
         self._functions = [(name, [bind(value, read) for value in values]) for name, values in functions]
+        self._values = Together([*self._groups, *(value for _, values in self._functions for value in values)])
         self._known = KnownFragments([] if self._groups or self._filter is not None else self._functions)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
@@ -88,11 +89,9 @@ class AggregateReader(LanceReader):
             partition = ScanPartition(task)
         aggregation = self._start()
         for batch in join(super().read(partition)):
-            computed: dict[BoundExpression, pa.Array] = {}
-            keys = [_compute(group, batch, computed) for group in self._groups]
-            arguments = [
-                _argument([_compute(value, batch, computed) for value in values]) for _, values in self._functions
-            ]
+            computed = self._values.evaluate(batch)
+            keys = [computed[group] for group in self._groups]
+            arguments = [_argument([computed[value] for value in values]) for _, values in self._functions]
             yield from _as_read(aggregation.add(keys, arguments, batch.num_rows), schema)
         yield from _as_read(aggregation.finish(), schema)
 
@@ -110,12 +109,6 @@ def _argument(values: list[pa.Array]) -> pa.Array | None:
     if len(values) > 1:
         return pa.StructArray.from_arrays(values, [f"value {index}" for index in range(len(values))])
     return values[0] if values else None
-
-
-def _compute(value: BoundExpression, batch: pa.RecordBatch, computed: dict[BoundExpression, pa.Array]) -> pa.Array:
-    if value not in computed:
-        computed[value] = evaluate(value, batch)
-    return computed[value]
 
 
 def _as_read(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

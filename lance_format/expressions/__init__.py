@@ -29,11 +29,13 @@ from lance_format.expressions.nodes import (
 )
 from lance_format.expressions.plain_sql import parse_plain
 from lance_format.expressions.rendering import to_sql
+from lance_format.expressions.together import Together
 
 __all__ = [
     "BoundExpression",
     "Expression",
     "FieldPath",
+    "Together",
     "as_expression",
     "bind",
     "columns_of",

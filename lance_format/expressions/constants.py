@@ -29,3 +29,10 @@ def from_ipc(data: bytes) -> pa.Array:
 def as_array(constant: pa.Scalar) -> pa.Array:
     """Return an array of one constant."""
     return pa.repeat(constant, 1) if constant.is_valid else pa.nulls(1, constant.type)
+
+
+def are_identical(constant: pa.Scalar, equal: pa.Scalar) -> bool:
+    """Return whether two constants that are equal have the same bits, signs of zeros included."""
+    if pa.types.is_nested(constant.type) or pa.types.is_floating(constant.type):
+        return to_ipc(as_array(constant)) == to_ipc(as_array(equal))
+    return True

@@ -15,7 +15,7 @@ The semantics are those of the reference, and of Spark:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,7 +37,23 @@ Value: TypeAlias = pa.Array | pa.Scalar
 """The values of an expression: one for each row, or one for all of them."""
 
 
-def evaluate(bound: BoundExpression, batch: pa.RecordBatch) -> pa.Array:
+class Known:
+    """Values of expressions for all rows of one batch.
+
+    Parameters
+    ----------
+    wanted : set of Expression
+        The expressions to remember once they have been computed.
+    """
+
+    __slots__ = ("values", "wanted")
+
+    def __init__(self, wanted: Set[Expression]) -> None:
+        self.wanted = wanted
+        self.values: dict[Expression, Value] = {}
+
+
+def evaluate(bound: BoundExpression, batch: pa.RecordBatch, known: Known | None = None) -> pa.Array:
     """Compute an expression for every row.
 
     Parameters
@@ -45,6 +61,8 @@ def evaluate(bound: BoundExpression, batch: pa.RecordBatch) -> pa.Array:
     bound : BoundExpression
     batch : pa.RecordBatch
         Has at least `bound.columns`, found by name. It may have other columns, and its structs fewer fields.
+    known : Known, optional
+        What other expressions have found for the same batch.
 
     Returns
     -------
@@ -58,7 +76,7 @@ def evaluate(bound: BoundExpression, batch: pa.RecordBatch) -> pa.Array:
     """
     try:
         try:
-            value = _value(bound.expression, batch)
+            value = _value(bound.expression, batch, known=known)
         except pa.ArrowInvalid:  # possibly of an operand of null
             value = _value(bound.expression, batch, is_lazy=True)
     except pa.ArrowInvalid as error:
@@ -96,7 +114,8 @@ def apply(node: Expression, values: list[Value]) -> Value:
     return _APPLY[type(node)](node, values)
 
 
-def _value(node: Expression, batch: pa.RecordBatch, *, is_lazy: bool = False) -> Value:
+def _value(node: Expression, batch: pa.RecordBatch, *, is_lazy: bool = False, known: Known | None = None) -> Value:
+    """Compute a node; `known` is of the same batch."""
     match node:
         case nodes.Literal(value):
             return value
@@ -106,7 +125,14 @@ def _value(node: Expression, batch: pa.RecordBatch, *, is_lazy: bool = False) ->
             return _case(node, batch, is_lazy=is_lazy)
         case nodes.CheckedArithmetic() if is_lazy:
             return _checked(node, batch)
-    return apply(node, [_value(child, batch, is_lazy=is_lazy) for child in node.children])
+    if known is None:
+        return apply(node, [_value(child, batch, is_lazy=is_lazy) for child in node.children])
+    if node in known.values:
+        return known.values[node]
+    value = apply(node, [_value(child, batch, is_lazy=is_lazy, known=known) for child in node.children])
+    if node in known.wanted:
+        known.values[node] = value
+    return value
 
 
 def _as_array(value: Value, num_rows: int) -> pa.Array:

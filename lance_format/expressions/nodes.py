@@ -91,6 +91,15 @@ class Literal(Expression):
 
     value: pa.Scalar
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether two constants are the same one; 0.0 and -0.0 are equal, and not the same."""
+        if not isinstance(other, Literal) or self.value != other.value:
+            return False
+        return constants.are_identical(self.value, other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle_literal, (constants.to_ipc(constants.as_array(self.value)),)
 
