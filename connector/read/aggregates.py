@@ -15,7 +15,7 @@ of the result are those of the groups, then those of the functions: one each, or
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -26,6 +26,7 @@ from connector.read.known_fragments import KnownFragments
 from connector.read.partition import ScanPartition
 from connector.read.pushed import Pushed
 from connector.read.reader import LanceReader
+from connector.read.shared_functions import SharedFunctions
 from connector.read.values import to_value
 from connector.types.batches import join, split
 from connector.types.schemas import to_exchange_schema
@@ -66,9 +67,11 @@ class AggregateReader(LanceReader):
         self._result = schema
         read = to_exchange_schema(columns)
         self._groups = [bind(group, read) for group in groups]
-        self._functions = [(name, [bind(value, read) for value in values]) for name, values in functions]
+        bound = [(name, [bind(value, read) for value in values]) for name, values in functions]
+        self._known = KnownFragments([] if self._groups or self._filter is not None else bound)
+        self._shared = SharedFunctions(bound, read)
+        self._functions = self._shared.computed
         self._values = Together([*self._groups, *(value for _, values in self._functions for value in values)])
-        self._known = KnownFragments([] if self._groups or self._filter is not None else self._functions)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Aggregate the rows of one task; without groups, one row at least is returned.
@@ -92,8 +95,18 @@ class AggregateReader(LanceReader):
             computed = self._values.evaluate(batch)
             keys = [computed[group] for group in self._groups]
             arguments = [_argument([computed[value] for value in values]) for _, values in self._functions]
-            yield from _as_read(aggregation.add(keys, arguments, batch.num_rows), schema)
-        yield from _as_read(aggregation.finish(), schema)
+            yield from self._as_read(aggregation.add(keys, arguments, batch.num_rows), schema)
+        yield from self._as_read(aggregation.finish(), schema)
+
+    def _as_read(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        num_keys = len(self._groups)
+        for batch in batches:
+            for part in split(batch, _BATCH_ROWS):
+                if not len(schema):
+                    yield part.select([])
+                    continue
+                columns = [*part.columns[:num_keys], *self._shared.complete(part.columns[num_keys:])]
+                yield pa.RecordBatch.from_arrays(_flattened(columns), schema=schema)
 
     def _start(self) -> PartialAggregation:
         keys = pa.schema([(f"group {index}", group.type) for index, group in enumerate(self._groups)])
@@ -111,15 +124,9 @@ def _argument(values: list[pa.Array]) -> pa.Array | None:
     return values[0] if values else None
 
 
-def _as_read(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for part in split(batch, _BATCH_ROWS):
-            yield pa.RecordBatch.from_arrays(_flattened(part), schema=schema) if len(schema) else part.select([])
-
-
-def _flattened(batch: pa.RecordBatch) -> list[pa.Array]:
+def _flattened(columns: Sequence[pa.Array]) -> list[pa.Array]:
     """Return the columns, and the fields of those that are structs."""
     found: list[pa.Array] = []
-    for array in batch.columns:
+    for array in columns:
         found += array.flatten() if pa.types.is_struct(array.type) else [array]
     return found

@@ -238,6 +238,8 @@ def aggregate(chance: random.Random) -> str:
         return name
     if name == "state":
         return state(chance)
+    if name in ("sum", "avg") and chance.random() < 0.2:
+        return f"{name}({chance.choice(['tiny', 'few'])} {chance.choice('+-')} {chance.choice([0, 1, 200])})"
     if name in ("sum", "avg"):
         return f"{name}({number_of(chance)})"
     return f"{name}({chance.choice(GROUPED) if chance.random() < 0.7 else number_of(chance)})"
