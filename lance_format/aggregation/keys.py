@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from lance_format.aggregation.small_keys import SmallKeys
 from lance_format.aggregation.texts import TextKeys, TextTable
 from lance_format.aggregation.word_table import WordTable
 from lance_format.aggregation.words import (
@@ -163,9 +164,11 @@ class _WordKeys:
         self._null_words = -(-len(types) // _NULLS_PER_WORD)
         self._width = sum(column.width for column in self._columns) + self._null_words
         self._table = WordTable(self._width)
+        self._small = SmallKeys()
 
     def clear(self) -> None:
         self._table.clear()
+        self._small = SmallKeys()
         for column in self._columns:
             column.clear()
 
@@ -178,7 +181,22 @@ class _WordKeys:
         return self.count * (8 * self._width + 12) + sum(column.size_bytes for column in self._columns)
 
     def number(self, arrays: Sequence[pa.Array], num_rows: int) -> I32:
-        return self._table.number(self._encode(arrays, num_rows))
+        columns = []
+        for column, array in zip(self._columns, arrays, strict=True):
+            valid = validity(array)
+            columns.append((column.encode(array, valid), valid))
+        found = self._small.look_up([(part, valid) for parts, valid in columns for part in parts], num_rows)
+        if found is None:
+            return self._table.number(self._join(columns, num_rows))
+        numbers, codes = found
+        unknown = np.flatnonzero(numbers < 0)
+        if unknown.size:
+            rest = [
+                ([part[unknown] for part in parts], valid[unknown] if valid.size else valid) for parts, valid in columns
+            ]
+            numbers[unknown] = self._table.number(self._join(rest, unknown.size))
+            self._small.learn(codes[unknown], numbers[unknown])
+        return numbers
 
     def keys(self) -> list[pa.Array]:
         words, found, start = self._table.keys, [], 0
@@ -189,17 +207,18 @@ class _WordKeys:
             start += column.width
         return found
 
-    def _encode(self, arrays: Sequence[pa.Array], num_rows: int) -> I64:
+    def _join(self, columns: Sequence[tuple[Sequence[I64], Bool]], num_rows: int) -> I64:
+        """Return the keys of rows: int64[num_rows, width]."""
         words = np.empty((num_rows, self._width), np.int64)
         nulls = words[:, self._width - self._null_words :]
         nulls[:] = 0
         start = 0
-        for index, (column, array) in enumerate(zip(self._columns, arrays, strict=True)):
-            valid = validity(array)
-            for part, values in enumerate(column.encode(array, valid), start):
-                words[:, part] = values
+        for index, (parts, valid) in enumerate(columns):
+            stop = start + len(parts)
+            for position, values in enumerate(parts, start):
+                words[:, position] = values
             if valid.size:
-                words[~valid, start : start + column.width] = 0
+                words[~valid, start:stop] = 0
                 nulls[~valid, index // _NULLS_PER_WORD] |= 1 << (index % _NULLS_PER_WORD)
-            start += column.width
+            start = stop
         return words

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from lance_format.byte_io import ByteRange
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
+from lance_format.masks import filter_values
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.fragment import RowSequence
 from lance_format.table.fragments.deletion_file import RowOffsets
@@ -84,7 +85,7 @@ class LiveRows:
         """Return the rows that a mask without nulls selects."""
 
         def chosen() -> RowOffsets:
-            left: RowOffsets = self.offsets[mask.to_numpy(zero_copy_only=False)]
+            left: RowOffsets = filter_values(pa.array(self.offsets), mask).to_numpy()
             return left
 
         # Offsets that are known stay in memory until then.
