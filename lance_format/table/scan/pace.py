@@ -13,7 +13,7 @@ _FIRST_GROUP_ROWS = 32 * 1024
 _FIRST_LIMITED_GROUP_ROWS = 8 * 1024
 _MAX_GROUP_ROWS = 1024 * 1024
 _GROWTH = 4
-_TESTED_ROWS = 64 * 1024
+_TESTED_ROWS = 128 * 1024
 TESTED_BYTES = 8 * 1024 * 1024
 """Bytes tested at once: every kernel call costs as much as some thousands of rows."""
 _TESTED_PER_CONSTANT = 16
