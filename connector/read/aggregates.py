@@ -67,7 +67,7 @@ class AggregateReader(LanceReader):
         self._result = schema
         read = to_exchange_schema(columns)
         self._groups = [bind(group, read) for group in groups]
-        bound = [(name, [bind(value, read) for value in values]) for name, values in functions]
+        bound = [(name, tuple(bind(value, read) for value in values)) for name, values in functions]
         self._known = KnownFragments([] if self._groups or self._filter is not None else bound)
         self._shared = SharedFunctions(bound, read)
         self._functions = self._shared.computed

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.expressions import BoundExpression, Expression, bind, nodes
+from lance_format.expressions.coercion import Axis, axis_of
 
-Function: TypeAlias = tuple[str, Sequence[BoundExpression]]
+Function: TypeAlias = tuple[str, tuple[BoundExpression, ...]]
 """The name of an aggregate function, and its arguments."""
 
 _SHIFTS = {"+": 1, "-": -1}
@@ -28,30 +29,25 @@ class SharedFunctions:
 
     Parameters
     ----------
-    functions : sequence of (str, sequence of BoundExpression)
+    functions : sequence of (str, tuple of BoundExpression)
     schema : pa.Schema
         Of the rows.
     """
 
     def __init__(self, functions: Sequence[Function], schema: pa.Schema) -> None:
-        self.computed: list[Function] = []
-        """The functions to compute, each once."""
-        self._places: dict[tuple[str, tuple[BoundExpression, ...]], int] = {}
-        shifts = [_shift(name, values, schema) for name, values in functions]
+        shifts = [_shift(function, schema) for function in functions]
         shared = Counter(base for base, _ in {shift for shift in shifts if shift})
-        self._made: list[tuple[int, int, int]] = []
-        for (name, values), shift in zip(functions, shifts, strict=True):
+        places: dict[Function, int] = {}
+        self._made: list[tuple[int, tuple[int, int] | None]] = []
+        for function, shift in zip(functions, shifts, strict=True):
             if shift and shared[shift[0]] > 1:
                 base, constant = shift
-                self._made.append((self._place("sum", [base]), self._place("count", [base]), constant))
+                place, count = (places.setdefault((name, (base,)), len(places)) for name in ("sum", "count"))
+                self._made.append((place, (count, constant)))
             else:
-                self._made.append((self._place(name, values), -1, 0))
-
-    def _place(self, name: str, values: Sequence[BoundExpression]) -> int:
-        place = self._places.setdefault((name, tuple(values)), len(self.computed))
-        if place == len(self.computed):
-            self.computed.append((name, values))
-        return place
+                self._made.append((places.setdefault(function, len(places)), None))
+        self.computed = list(places)
+        """The functions to compute, each once."""
 
     def complete(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
         """Return the values of all functions.
@@ -61,48 +57,41 @@ class SharedFunctions:
         columns : sequence of pa.Array
             Partial values of `computed`.
         """
-        return [
-            pc.add_checked(columns[place], pc.multiply_checked(columns[count], constant))
-            if constant
-            else columns[place]
-            for place, count, constant in self._made
-        ]
+        return [columns[place] if shift is None else _shifted(columns, place, *shift) for place, shift in self._made]
 
 
-def _shift(name: str, values: Sequence[BoundExpression], schema: pa.Schema) -> tuple[BoundExpression, int] | None:
-    """Return what a function adds up, without a constant that it adds to every value, and this constant."""
-    if name != "sum" or not pa.types.is_integer(values[0].type):
-        return None
-    base, constant = _parts(values[0].expression)
-    bound = bind(base, schema)
-    bounds = _bounds(bound.expression, schema)
-    most = _limits(values[0].type)[1]
-    if bounds is None or not -most <= bounds[0] + constant <= bounds[1] + constant <= most:
-        return None
-    return bound, constant
+def _shifted(columns: Sequence[pa.Array], place: int, count: int, constant: int) -> pa.Array:
+    return pc.add_checked(columns[place], pc.multiply_checked(columns[count], constant))
+
+
+def _shift(function: Function, schema: pa.Schema) -> tuple[BoundExpression, int] | None:
+    """Return what a sum of integers adds up, without a constant that it adds to every value, and this constant.
+
+    None for other functions, and unless the type of the values holds them for all values of the column.
+    """
+    match function:
+        case "sum", (value,) if pa.types.is_integer(value.type):
+            base, constant = _parts(value.expression)
+            column, values = _axis(base, schema), axis_of(value.type)
+            if column and values and values.lowest - column.lowest <= constant <= values.highest - column.highest:
+                return bind(base, schema), constant
+    return None
 
 
 def _parts(value: Expression) -> tuple[Expression, int]:
     match value:
-        case nodes.CheckedArithmetic(operator, other, nodes.Literal(constant)) if (
-            constant.is_valid and operator in _SHIFTS
-        ):
+        case nodes.CheckedArithmetic("+" | "-" as operator, other, nodes.Literal(constant)) if constant.is_valid:
             return other, _SHIFTS[operator] * constant.as_py()
         case nodes.CheckedArithmetic("+", nodes.Literal(constant), other) if constant.is_valid:
             return other, constant.as_py()
     return value, 0
 
 
-def _bounds(value: Expression, schema: pa.Schema) -> tuple[int, int] | None:
-    """Return the least and the greatest value that the type of a column has; None for other expressions."""
+def _axis(value: Expression, schema: pa.Schema) -> Axis | None:
+    """Return the integers that a column can have; None for other expressions than integer columns and their casts."""
     while isinstance(value, nodes.Cast):
         value = value.operand
     if not isinstance(value, nodes.Column):
         return None
     arrow_type = bind(value, schema).type
-    return _limits(arrow_type) if pa.types.is_signed_integer(arrow_type) else None
-
-
-def _limits(arrow_type: pa.DataType) -> tuple[int, int]:
-    most = 1 << (arrow_type.bit_width - 1)
-    return -most, most - 1
+    return axis_of(arrow_type) if pa.types.is_integer(arrow_type) else None

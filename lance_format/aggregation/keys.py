@@ -164,11 +164,11 @@ class _WordKeys:
         self._null_words = -(-len(types) // _NULLS_PER_WORD)
         self._width = sum(column.width for column in self._columns) + self._null_words
         self._table = WordTable(self._width)
-        self._small = SmallKeys()
+        self._small = SmallKeys(self._width - self._null_words)
 
     def clear(self) -> None:
         self._table.clear()
-        self._small = SmallKeys()
+        self._small = SmallKeys(self._width - self._null_words)
         for column in self._columns:
             column.clear()
 
@@ -188,8 +188,7 @@ class _WordKeys:
         found = self._small.look_up([(part, valid) for parts, valid in columns for part in parts], num_rows)
         if found is None:
             return self._table.number(self._join(columns, num_rows))
-        numbers, codes = found
-        unknown = np.flatnonzero(numbers < 0)
+        numbers, codes, unknown = found
         if unknown.size:
             rest = [
                 ([part[unknown] for part in parts], valid[unknown] if valid.size else valid) for parts, valid in columns

@@ -15,7 +15,7 @@ The semantics are those of the reference, and of Spark:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,20 +37,8 @@ Value: TypeAlias = pa.Array | pa.Scalar
 """The values of an expression: one for each row, or one for all of them."""
 
 
-class Known:
-    """Values of expressions for all rows of one batch.
-
-    Parameters
-    ----------
-    wanted : set of Expression
-        The expressions to remember once they have been computed.
-    """
-
-    __slots__ = ("values", "wanted")
-
-    def __init__(self, wanted: Set[Expression]) -> None:
-        self.wanted = wanted
-        self.values: dict[Expression, Value] = {}
+Known: TypeAlias = dict[Expression, Value | None]
+"""Values of expressions for all rows of one batch; None for one that is to be remembered once it has been computed."""
 
 
 def evaluate(bound: BoundExpression, batch: pa.RecordBatch, known: Known | None = None) -> pa.Array:
@@ -61,8 +49,8 @@ def evaluate(bound: BoundExpression, batch: pa.RecordBatch, known: Known | None 
     bound : BoundExpression
     batch : pa.RecordBatch
         Has at least `bound.columns`, found by name. It may have other columns, and its structs fewer fields.
-    known : Known, optional
-        What other expressions have found for the same batch.
+    known : dict, optional
+        What other expressions have found for the same batch, see `Known`; updated.
 
     Returns
     -------
@@ -115,7 +103,7 @@ def apply(node: Expression, values: list[Value]) -> Value:
 
 
 def _value(node: Expression, batch: pa.RecordBatch, *, is_lazy: bool = False, known: Known | None = None) -> Value:
-    """Compute a node; `known` is of the same batch."""
+    """Compute a node; see `evaluate` for `known`."""
     match node:
         case nodes.Literal(value):
             return value
@@ -125,13 +113,11 @@ def _value(node: Expression, batch: pa.RecordBatch, *, is_lazy: bool = False, kn
             return _case(node, batch, is_lazy=is_lazy)
         case nodes.CheckedArithmetic() if is_lazy:
             return _checked(node, batch)
-    if known is None:
-        return apply(node, [_value(child, batch, is_lazy=is_lazy) for child in node.children])
-    if node in known.values:
-        return known.values[node]
+    if known and (found := known.get(node)) is not None:
+        return found
     value = apply(node, [_value(child, batch, is_lazy=is_lazy, known=known) for child in node.children])
-    if node in known.wanted:
-        known.values[node] = value
+    if known and node in known:
+        known[node] = value
     return value
 
 

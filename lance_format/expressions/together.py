@@ -23,9 +23,9 @@ class Together:
     def __init__(self, values: Sequence[BoundExpression]) -> None:
         self._values = list(dict.fromkeys(values))
         found = Counter(node for value in self._values for node in nodes.walk(value.expression) if node.children)
-        self._common = {node for node, count in found.items() if count > 1}
+        self._common = [node for node, count in found.items() if count > 1]
 
     def evaluate(self, batch: pa.RecordBatch) -> dict[BoundExpression, pa.Array]:
         """Compute all expressions for every row; see `lance_format.expressions.evaluate`."""
-        known = Known(self._common) if self._common else None
+        known: Known = dict.fromkeys(self._common)
         return {value: evaluate(value, batch, known) for value in self._values}

@@ -42,7 +42,7 @@ def shifted(name: str, number: int, *, operator: str = "+", is_mirrored: bool = 
 
 
 def function(name: str, *values: Expression) -> Function:
-    return name, [bind(value, SCHEMA) for value in values]
+    return name, tuple(bind(value, SCHEMA) for value in values)
 
 
 SUMS = st.builds(
@@ -55,7 +55,7 @@ SUMS = st.builds(
 FUNCTIONS = st.lists(
     st.builds(function, st.just("sum"), SUMS)
     | st.builds(function, st.sampled_from(["sum", "count", "min"]), st.sampled_from([widened("tiny"), widened("many")]))
-    | st.just(("count_all", [])),
+    | st.just(("count_all", ())),
     min_size=1,
     max_size=7,
 )
