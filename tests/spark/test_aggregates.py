@@ -507,6 +507,23 @@ def test_sums_that_overflow(planner: SparkSession, path: str) -> None:
                 assert rows_of(planner, states) == [(1, -2, 0.0)]
 
 
+def test_averages_of_decimals_whose_sum_overflows(planner: SparkSession, path: str) -> None:
+    number = "CAST(if(id % 2 = 0, '2', '9999999999999999999999999999') AS decimal(38,10)) AS d"
+    append(planner.range(4).selectExpr("id % 2 AS g", number).coalesce(1), path)
+    load(planner, path).createOrReplaceTempView("aggregated_averages")
+    query = "SELECT g, {}(d) FROM aggregated_averages GROUP BY g"
+    expected = [(0, Decimal(2)), (1, None)]
+    with setting(planner, ANSI, "false"):
+        assert rows_of(planner, query.format("avg")) == expected
+        planner.sql(query.format("avg")).createOrReplaceTempView("averages_without_ansi")
+    with setting(planner, ANSI, "true"):
+        assert is_pushed(planner, query.format("try_avg"))
+        assert rows_of(planner, query.format("try_avg")) == expected
+        assert rows_of(planner, "SELECT * FROM averages_without_ansi") == expected
+        with pytest.raises(PySparkException, match="ARITHMETIC_OVERFLOW"):
+            planner.sql(query.format("avg")).collect()
+
+
 def compare_with_parquet(spark: SparkSession, rows: pa.Table, path: str, queries: list[str]) -> None:
     """Compare what tasks aggregate with what Spark aggregates of the same rows in Parquet, in ANSI mode."""
     lance_format.write_dataset(rows, path)

@@ -24,6 +24,9 @@ final class Aggregates {
   private static final String SETTING = "spark.lance.planner.aggregates.enabled";
   private static final int FEWEST_DIGITS = 5;
 
+  /** Number of digits that Spark's sums of decimals have in addition to those of the decimals. */
+  private static final int SUM_DIGITS = 10;
+
   /** The rows of a scan: the columns of the groups, then those of the aggregates. */
   final StructType schema;
 
@@ -101,16 +104,21 @@ final class Aggregates {
   }
 
   /**
-   * Whether an average is left to FirstSteps. Spark offers it as a sum and a count, and a sum of bigint overflows where its
-   * average, which is computed in doubles, does not.
+   * Whether an average is left to FirstSteps. Spark offers it as a sum and a count. A sum of bigint overflows where its
+   * average, which is computed in doubles, does not. A sum of decimals that overflows fails if the session has ANSI mode;
+   * the average may be null, as that of try_avg, or in a view made without ANSI mode.
    */
   static boolean mayOverflow(Aggregation aggregation, Facts facts) {
     AggregateFunc[] all = aggregation.aggregateExpressions();
     for (int i = 0; i < all.length; i++) {
       if (!(all[i] instanceof Avg)) continue;
       Value argument = new Values(facts).encode(all[i].children()[0]);
-      if (argument != null && argument.type instanceof LongType) return true;
+      if (argument != null && (argument.type instanceof LongType || isFull(argument.type))) return true;
     }
     return false;
+  }
+
+  private static boolean isFull(DataType type) {
+    return type instanceof DecimalType && ((DecimalType) type).precision() > DecimalType.MAX_PRECISION() - SUM_DIGITS;
   }
 }
