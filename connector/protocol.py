@@ -30,6 +30,8 @@ option                   value
 `__lance.row_level`      `true` for a scan that finds the rows that a DELETE, UPDATE or MERGE changes
 `__lance.speculation`    `true` for a write of which Spark may run copies of slow tasks
 `__lance.stream`         the question about a stream that is read; see `connector.stream.driver_streams`
+`__lance.write`          whether a write is planned that replaces all rows, and whether a stream's, as a JSON object
+`__lance.written`        the writer, and what its tasks sent; see `connector.write.pickling`
 `__lance.sink`           the batch of a stream that is written; see `connector.stream.sink_form`
 `__lance.new_columns`    columns that a statement adds to the table, as JSON; see `connector.types.new_columns`
 `__lance.entry`          the name by which the session catalog, if it is extended, has the table
@@ -63,6 +65,8 @@ FIRST = "__lance.first"
 PARALLELISM = "__lance.parallelism"
 SPECULATION = "__lance.speculation"
 ROW_LEVEL = "__lance.row_level"
+WRITE = "__lance.write"
+WRITTEN = "__lance.written"
 SINK = "__lance.sink"
 STREAM = "__lance.stream"
 DELTA = "__lance.delta"

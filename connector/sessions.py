@@ -14,7 +14,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from connector.jobs.labels import is_remote
-from connector.planner import install
+from connector.planner import install, name_source
 from connector.source.data_source import LanceDataSource
 from lance_format import InvalidInputError
 
@@ -99,7 +99,8 @@ def _prepare(spark: SparkSession) -> str | None:
 
     _prepared.add(spark.sparkContext)
     problem = find_problem(spark)
-    install(spark, LanceDataSource)
-    if problem is None:
-        fork_prepared(spark)
+    is_installed = install(spark, LanceDataSource)
+    is_forked = problem is None and fork_prepared(spark)
+    if is_installed:
+        name_source(spark, LanceDataSource if is_forked else None)
     return problem

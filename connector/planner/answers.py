@@ -20,6 +20,7 @@ from connector.read.pickling import pickle_reader
 from connector.read.predicates import filterable_columns
 from connector.types.arrays import convert
 from connector.types.schemas import to_exchange_schema
+from connector.write.pickling import pickle_writer
 from lance_format import ColumnBounds, LanceDataset, LanceField
 
 Source = Callable[[dict[str, str]], Any]
@@ -277,7 +278,7 @@ def _plan(source: Any, schema: str) -> dict[str, Any]:
     """Plan a read as Spark's worker does."""
     columns = _parse_schema(schema)
     reader = source.reader(columns)
-    function, partitions = pickle_reader(reader, type(source), columns)
+    function, partitions = pickle_reader(reader, columns)
     tasks = reader.tasks
     return {
         "function": function,
@@ -297,6 +298,21 @@ def _stream(source: Any, schema: str) -> dict[str, Any]:
     return found
 
 
+def _write(source: Any, schema: str) -> dict[str, Any]:
+    function, writer = pickle_writer(source.plan_write(_parse_schema(schema)))
+    return {"function": function, "writer": writer}
+
+
+def _commit(source: Any, _: str | None) -> dict[str, Any]:
+    source.end_write(aborts=False)
+    return {}
+
+
+def _abort(source: Any, _: str | None) -> dict[str, Any]:
+    source.end_write(aborts=True)
+    return {}
+
+
 _ANSWERS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
     "describe": _describe,
     "exists": _exists,
@@ -311,6 +327,9 @@ _ANSWERS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
     "delete": _delete,
     "search": _search,
     "stream": _stream,
+    "write": _write,
+    "commit": _commit,
+    "abort": _abort,
 }
 
 

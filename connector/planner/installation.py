@@ -11,6 +11,7 @@ from connector.planner.jars import class_names, find_jar, keep_jar, key_of, temp
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import DataSource
 
     from connector.planner.answers import Source
 
@@ -71,6 +72,36 @@ def _install(spark: SparkSession, source: Source) -> bool:
     _name_catalog(spark)
     _extend_parser(gateway, jvm, loader)
     return True
+
+
+def name_source(spark: SparkSession, source: type[DataSource] | None) -> None:
+    """Tell the bridge the data source as workers load it, or that Spark has to look for it.
+
+    Spark looks for all data sources there are, in a process that imports each package that may have some. A failure is
+    logged, and Spark looks.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A session in which the bridge is installed.
+    source : type of DataSource, optional
+        A class that all workers can import.
+    """
+    context: Any = spark.sparkContext
+    try:
+        known = None if source is None else _as_workers_load_it(context._jvm, source)
+        _field(context._jvm.Thread.currentThread().getContextClassLoader(), "known").set(None, known)
+    except Exception as error:  # Errors of py4j or Java's reflection.
+        _log.info("Spark looks for the data source of Lance tables: %s", error)
+
+
+def _as_workers_load_it(jvm: Any, source: type[DataSource]) -> Any:
+    from pyspark.serializers import CPickleSerializer
+
+    serializer: Any = CPickleSerializer()
+    utils = getattr(getattr(jvm.org.apache.spark.api.python, "PythonUtils$"), "MODULE$")
+    function = utils.createPythonFunction(serializer.dumps(source))
+    return jvm.org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource(function)
 
 
 def _sources(loader: Any) -> list[Path]:

@@ -13,16 +13,20 @@ _ARROW_BATCH_ROWS = 10_000
 """Maximum number of rows per batch for readers that yield rows; this source's readers yield batches."""
 
 
-def pickle_reader(
-    reader: DataSourceReader | DataSourceStreamReader, source: type[DataSource], schema: StructType
-) -> tuple[str, list[str]]:
+class _NamedSource(DataSource):
+    """The data source as tasks need it: for Spark's messages. They do not import what plans and writes."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "lance"
+
+
+def pickle_reader(reader: DataSourceReader | DataSourceStreamReader, schema: StructType) -> tuple[str, list[str]]:
     """Pickle the function that tasks run, and the partitions; a stream has none yet.
 
     Parameters
     ----------
     reader : DataSourceReader or DataSourceStreamReader
-    source : type of DataSource
-        The class that made the reader.
     schema : StructType
         The columns that it reads.
     """
@@ -32,7 +36,7 @@ def pickle_reader(
     write_read_func_and_partitions(
         out,
         reader=reader,
-        data_source=source({}),
+        data_source=_NamedSource({}),
         schema=schema,
         max_arrow_batch_size=_ARROW_BATCH_ROWS,
         binary_as_bytes=True,

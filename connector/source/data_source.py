@@ -112,6 +112,8 @@ from connector.protocol import (
     SINK,
     SPECULATION,
     STREAM,
+    WRITE,
+    WRITTEN,
 )
 from connector.read.pushed import Pushed
 from connector.read.reader import create_reader
@@ -132,6 +134,7 @@ from connector.stream.source import check_stream, create_stream_reader
 from connector.types.compatibility import find_misfit
 from connector.types.row_columns import ROW_FIELDS
 from connector.types.schemas import to_spark_schema
+from connector.write.pickling import end_write
 from connector.write.replaced_rows import ReplacedRows
 from connector.write.writer import LanceWriter
 from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset
@@ -285,6 +288,16 @@ class LanceDataSource(DataSource):
             keeps_columns=CATALOG in self._given and SAVING not in self._given,
             may_repeat=SPECULATION in self._given,
         )
+
+    def plan_write(self, schema: StructType) -> DataSourceWriter | DataSourceStreamArrowWriter:
+        """Plan a write for the planner bridge: of a DataFrame, or of a batch of a stream."""
+        form = json.loads(self._given[WRITE])
+        plan = self.streamWriter if form["streaming"] else self.writer
+        return plan(schema, form["overwrite"])
+
+    def end_write(self, *, aborts: bool) -> None:
+        """Commit or abort a write for the planner bridge."""
+        end_write(json.loads(self._given[WRITTEN]), aborts=aborts)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Plan a stream of the rows that versions add, or of the changes of rows."""

@@ -39,7 +39,7 @@ def answer_stream(source: DataSource, question: Mapping[str, Any], schema: Struc
     """
     if question["call"] == "open":
         reader = source.streamReader(schema)
-        function, _ = pickle_reader(reader, type(source), schema)
+        function, _ = pickle_reader(reader, schema)
         _readers[question["id"]] = reader
         return {"function": function, "limit": _default_limit(reader)}
     if question["call"] == "stop":

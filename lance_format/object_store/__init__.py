@@ -9,10 +9,10 @@ import threading
 import urllib.parse
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.object_store import cloud_places, memory
-from lance_format.object_store.cloud_store import CloudStore
 from lance_format.object_store.copying import CHUNK_BYTES, read_chunks, write_chunks
 from lance_format.object_store.counted import CountedStore, ReadCounter
 from lance_format.object_store.local import LocalStore
@@ -30,6 +30,9 @@ from lance_format.object_store.store import (
     remove_if_empty,
 )
 from lance_format.object_store.together import run_together
+
+if TYPE_CHECKING:
+    from lance_format.object_store.cloud_store import CloudStore
 
 __all__ = [
     "CHUNK_BYTES",
@@ -75,6 +78,10 @@ def _resolve_memory(scheme: str, uri: str, _options: Mapping[str, str]) -> tuple
 
 
 def _resolve_cloud(scheme: str, uri: str, options: Mapping[str, str]) -> tuple[ObjectStore, str]:
+    from lance_format.object_store.cloud_store import (
+        CloudStore,
+    )  # the clients of clouds, which local tables do not need
+
     place = cloud_places.parse_place(scheme, uri)
     identity = (os.getpid(), place.prefix, _endpoints(), *sorted(options.items()))
     with _cloud_stores_lock:  # A store keeps connections and learned properties.

@@ -47,11 +47,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .config("spark.lance.planner.enabled", "false")
         .config("spark.python.daemon.module", "connector.daemon")
+        .config("spark.python.task.killTimeout", "100ms")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
-    yield session
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("connector.write.writer._KILL_SECONDS", 0.5)  # what suits the time to kill a task, above
+        yield session
     session.stop()
 
 

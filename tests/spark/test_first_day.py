@@ -15,8 +15,19 @@ pytestmark = pytest.mark.system
 _IMPORT_ALONE = """
 import pyspark_lance
 
+import subprocess
+
 path = sys.argv[1]
 found = {}
+
+
+def forked():
+    jvm = spark._jvm.java.lang.ProcessHandle.current().pid()
+    processes = subprocess.run(["ps", "-eo", "ppid,args"], capture_output=True, text=True).stdout
+    own = [line.split()[1:] for line in processes.splitlines() if line.split()[0] == str(jvm)]
+    return sorted({words[-1] for words in own if "-m" in words})
+
+
 for name in ("first", "second"):
     spark = session()
     table = f"{path}/{name}.lance"
@@ -30,6 +41,7 @@ for name in ("first", "second"):
     spark.range(3).write.format("lance").option("path", f"{path}/{name}-named.lance").saveAsTable(name)
     found[name]["named"] = spark.table(name).count()
     found[name]["daemon"] = spark.sparkContext.getConf().get("spark.python.daemon.module")
+    found[name]["forked"] = forked()
     spark.stop()
 print(json.dumps(found))
 """
@@ -44,6 +56,7 @@ def test_an_import_before_the_session_is_all_it_takes(tmp_path: Path) -> None:
         assert "PATH_ALREADY_EXISTS" in answers["again"]
         assert answers["named"] == 3
         assert answers["daemon"] == "connector.daemon"
+        assert answers["forked"] == ["pyspark.worker"]
 
 
 _WRONG_PYTHON = """

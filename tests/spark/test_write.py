@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 import lance_format
+from connector.planner.answers import Answers
 from lance_format import DatasetNotFoundError
 from tests.spark.conftest import append, data_files, files, load, overwrite
 
@@ -150,3 +153,45 @@ def test_a_failing_commit_leaves_the_table_as_it_was(spark: SparkSession, path: 
     versions = [lance_format.dataset(path, version) for version in (1, 2)]
     fragments = [fragment for version in versions for fragment in version.get_fragments()]
     assert data_files(path) == {file.relative_path for fragment in fragments for file in fragment.data_files()}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what the planner asks the driver's Python process, as a list that grows."""
+    found: list[str] = []
+    answer = Answers.apply
+
+    def listen(answers: Answers, question: str) -> str:
+        found.append(json.loads(question)["ask"])
+        return answer(answers, question)
+
+    monkeypatch.setattr(Answers, "apply", listen)
+    return found
+
+
+def test_the_driver_plans_and_ends_writes(planner: SparkSession, path: str, asked: list[str]) -> None:
+    append(planner.range(5), path)
+    assert asked[-2:] == ["write", "commit"]
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        append(planner.range(5).selectExpr("1 DIV (id - 3) AS id"), path)
+    assert asked[-2:] == ["write", "abort"]
+    planner.sql(f"UPDATE lance.`{path}` SET id = 7 WHERE id = 4")
+    assert asked[-2:] == ["write", "commit"]
+    assert lance_format.dataset(path).version == 2
+    assert sorted(row.id for row in load(planner, path).collect()) == [0, 1, 2, 3, 7]
+
+
+def test_an_error_of_a_commit_says_what_happened(planner: SparkSession, path: str, asked: list[str]) -> None:
+    append(planner.range(5), path)
+
+    def replace_table(batches):  # type: ignore[no-untyped-def]
+        lance_format.write_dataset(pa.table({"other": ["x"]}), path, mode="overwrite")
+        yield from batches
+
+    with pytest.raises(
+        AnalysisException, match="Failed to commit Python data source lance: CommitConflictError"
+    ) as error:
+        append(planner.range(0, 10, 1, 1).mapInArrow(replace_table, "id long"), path)
+    assert "Traceback" not in str(error.value)
+    assert asked[-2:] == ["commit", "abort"]
+    assert load(planner, path).collect() == [("x",)]

@@ -95,7 +95,7 @@ final class RefreshingWriteBuilder implements SupportsOverwriteV2, SupportsDynam
   }
 
   private PythonWriteBuilder python() {
-    return new PythonWriteBuilder(Python.source(), Python.NAME, new WriteInfo(info, options));
+    return new PythonWriteBuilder(new DriverWrites(), Python.NAME, new WriteInfo(info, options));
   }
 
   /** Replaces the rows for which all predicates are true, in the version that the query reads. */

@@ -42,7 +42,7 @@ final class Deltas {
     Map all = Python.merged(delta.operation.options, delta.info.options().asCaseSensitiveMap());
     all.put("__lance.delta", Python.json(form));
     LogicalWriteInfo info = new DeltaInfo(delta.info.queryId(), plan.query().schema(), all);
-    Write python = new PythonWriteBuilder(Python.source(), Python.NAME, info).build();
+    Write python = new PythonWriteBuilder(new DriverWrites(), Python.NAME, info).build();
     return new RefreshingWrite(python, all, (String) form.get("command"));
   }
 

@@ -9,6 +9,7 @@ import java.util.function.Function;
 import org.apache.spark.sql.errors.QueryCompilationErrors$;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
@@ -24,16 +25,15 @@ public final class Python {
   /** Takes a question as JSON and returns the answer as JSON; null where the driver has no Python process. */
   public static volatile Function callback;
 
+  /** The data source as processes load it; null if Spark has to ask one for all data sources there are. */
+  public static volatile UserDefinedPythonDataSource known;
+
   /** The path of the file that has these classes. */
   public static volatile String jar;
 
   private Python() {}
 
-  static PythonDataSourceV2 source() {
-    PythonDataSourceV2 source = new PythonDataSourceV2();
-    source.setShortName(NAME);
-    return source;
-  }
+  static PythonDataSourceV2 source() { return new KnownSource(); }
 
   /** Returns null if the driver's Python process does not answer; a worker will then raise the error. */
   static Map askDriver(String what, Map options, StructType schema) {
@@ -103,5 +103,15 @@ public final class Python {
     } catch (Exception e) {
       throw new IllegalStateException(e);
     }
+  }
+}
+
+/** Spark's own, which does not look for what is known. */
+class KnownSource extends PythonDataSourceV2 {
+  KnownSource() { setShortName(Python.NAME); }
+
+  public UserDefinedPythonDataSource source() {
+    UserDefinedPythonDataSource known = Python.known;
+    return known == null ? super.source() : known;
   }
 }

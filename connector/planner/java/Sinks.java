@@ -90,7 +90,7 @@ final class SinkBuilder implements SupportsTruncate, SupportsStreamingUpdateAsAp
   /** The last are the columns by which rows are brought together; none if rows do not replace others. */
   SinkBuilder(LogicalWriteInfo info, Map options, List key) {
     this.key = key;
-    this.python = new PythonWriteBuilder(Python.source(), Python.NAME, new WriteInfo(info, options));
+    this.python = new PythonWriteBuilder(new DriverWrites(), Python.NAME, new WriteInfo(info, options));
     this.directory = (String) options.get("path");
   }
 

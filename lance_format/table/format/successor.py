@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, MutableMapping
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as version_of_package
 from typing import TypeVar
 
 import numpy as np
@@ -94,9 +92,11 @@ def make_successor(
 
 @functools.cache  # It takes milliseconds to look up.
 def _library_version() -> str:
+    from importlib import metadata  # imports `email` and `csv`, which only commits need
+
     try:
-        return version_of_package(_WRITER_LIBRARY)
-    except PackageNotFoundError:  # The package is used without having been installed.
+        return metadata.version(_WRITER_LIBRARY)
+    except metadata.PackageNotFoundError:  # The package is used without having been installed.
         return "0.0.0"
 
 
