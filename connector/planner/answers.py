@@ -219,7 +219,7 @@ class Answers:
         try:
             asked = json.loads(question)
             found = answer(self._source, asked["ask"], asked["options"], asked["schema"])
-        except Exception as error:
+        except BaseException as error:  # Also of an interrupt, after which py4j would close its connection.
             found = {"error": f"{type(error).__name__}: {error}"}
         return json.dumps(found)
 

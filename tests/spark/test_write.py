@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 
 import lance_format
 from connector.planner.answers import Answers
+from connector.write.writer import LanceWriter
 from lance_format import DatasetNotFoundError
 from tests.spark.conftest import append, data_files, files, load, overwrite
 
@@ -195,3 +196,19 @@ def test_an_error_of_a_commit_says_what_happened(planner: SparkSession, path: st
     assert "Traceback" not in str(error.value)
     assert asked[-2:] == ["commit", "abort"]
     assert load(planner, path).collect() == [("x",)]
+
+
+def test_an_interrupt_of_a_commit(planner: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    append(planner.range(5), path)
+    before = files(path)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LanceWriter, "commit", interrupt)
+        with pytest.raises(AnalysisException, match="Failed to commit Python data source lance: KeyboardInterrupt"):
+            append(planner.range(5), path)
+    assert files(path) == before
+    append(planner.range(5), path)
+    assert load(planner, path).count() == 10
