@@ -61,6 +61,7 @@ final class Commands extends SparkStrategy {
     Option active = org.apache.spark.sql.classic.SparkSession$.MODULE$.getActiveSession();
     if (active.isEmpty()) return;
     SparkSession session = (SparkSession) active.get();
+    NullOperands.install(session);
     installRule(session, new KeptColumns());
     installRule(session, new MatchedRows());
     installRule(session, new GroupLimits());
