@@ -86,13 +86,13 @@ def _median(program: str, path: Path, runs: int) -> float:
 
 def _sessions(path: Path, runs: int) -> Iterator[str]:
     """Yield a line for each query of a new session, with its time by each format."""
-    kinds = ("lance", "parquet")
-    times = {
-        kind: [json.loads(_run(_SPARK, path.with_name(f"run{run}"), kind)) for run in range(runs)] for kind in kinds
-    }
-    for number, query in enumerate(_QUERIES):
-        found = [statistics.median(run[number] for run in times[kind]) for kind in kinds]
-        yield f"{query:24}{found[0]:8.0f} ms   Parquet {found[1]:8.0f} ms"
+    times: dict[str, list[list[float]]] = {"lance": [], "parquet": []}
+    for run in range(runs):
+        for kind, found in times.items():
+            found.append(json.loads(_run(_SPARK, path.with_name(f"run{run}"), kind)))
+    by_query = (zip(*found, strict=True) for found in times.values())
+    for query, ours, theirs in zip(_QUERIES, *by_query, strict=True):
+        yield f"{query:24}{statistics.median(ours):8.0f} ms   Parquet {statistics.median(theirs):8.0f} ms"
 
 
 def main() -> None:
@@ -113,7 +113,8 @@ def main() -> None:
     for name, milliseconds in found.items():
         limit = f"   at most {_LIMITS[name]:.0f}" if name in _LIMITS else ""
         print(f"{name:24}{milliseconds:8.1f} ms{limit}")
-    print(*sessions, sep="\n")
+    for line in sessions:
+        print(line)
     sys.exit(any(found[name] > limit for name, limit in _LIMITS.items()))
 
 

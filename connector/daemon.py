@@ -22,8 +22,8 @@ from typing import IO
 
 import lance_format
 
-_MODULES = ("pyspark.worker", "connector.read.reader", "connector.write.writer", "connector.jobs.running", "pandas")
-"""Modules that tasks import. PyArrow imports pandas, if it is installed, for its first array."""
+_MODULES = ("pyspark.worker", "connector.source.data_source", "connector.jobs.running", "pandas")
+"""Modules that tasks import, or that import these. PyArrow imports pandas, if it is installed, for its first array."""
 
 
 def preload() -> None:

@@ -6,7 +6,7 @@ import base64
 import io
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 _ARROW_BATCH_ROWS = 10_000
@@ -46,12 +46,12 @@ def pickle_reader(reader: DataSourceReader | DataSourceStreamReader, schema: Str
     return function, [_read_encoded(out) for _ in range(_read_int(out))]
 
 
-def pickle_partition(partition: InputPartition) -> str:
-    """Pickle one partition."""
+def pickled(value: object) -> str:
+    """Pickle a value as Spark does, in base64."""
     from pyspark.serializers import CPickleSerializer
 
     serializer: Any = CPickleSerializer()
-    return base64.b64encode(serializer.dumps(partition)).decode()
+    return base64.b64encode(serializer.dumps(value)).decode()
 
 
 def _read_int(stream: io.BytesIO) -> int:

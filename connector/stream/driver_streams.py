@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from connector.read.pickling import pickle_partition, pickle_reader
+from connector.read.pickling import pickle_reader, pickled
 
 _readers: dict[str, Any] = {}
 """Readers of the streams that run, by their ids."""
@@ -91,7 +91,7 @@ def _report(reader: Any, _: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plan(reader: Any, question: Mapping[str, Any]) -> dict[str, Any]:
     partitions = reader.partitions(json.loads(question["start"]), json.loads(question["end"]))
-    return {"partitions": [pickle_partition(partition) for partition in partitions]}
+    return {"partitions": [pickled(partition) for partition in partitions]}
 
 
 def _commit(reader: Any, question: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from pyspark.serializers import CPickleSerializer
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, DataSourceWriter
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from connector.read.pickling import pickled
+
 _MESSAGE = "message"
 """The column with the message of a task, as Spark calls it."""
 
@@ -32,7 +34,7 @@ def pickle_writer(writer: DataSourceArrowWriter | DataSourceStreamArrowWriter) -
     # Spark's profiler tells functions of data sources from those of users by this.
     data_source_write_func.__module__ = "pyspark.sql.worker.write_into_data_source"
     command = data_source_write_func, StructType([StructField(_MESSAGE, BinaryType())])
-    return _encoded(command), _encoded(writer)
+    return pickled(command), pickled(writer)
 
 
 def end_write(written: Mapping[str, Any], *, aborts: bool) -> None:
@@ -55,10 +57,6 @@ def end_write(written: Mapping[str, Any], *, aborts: bool) -> None:
         writer.abort(messages)
     else:
         writer.commit(messages)
-
-
-def _encoded(value: object) -> str:
-    return base64.b64encode(_serializer.dumps(value)).decode()
 
 
 def _decoded(text: str) -> Any:

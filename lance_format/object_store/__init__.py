@@ -78,9 +78,8 @@ def _resolve_memory(scheme: str, uri: str, _options: Mapping[str, str]) -> tuple
 
 
 def _resolve_cloud(scheme: str, uri: str, options: Mapping[str, str]) -> tuple[ObjectStore, str]:
-    from lance_format.object_store.cloud_store import (
-        CloudStore,
-    )  # the clients of clouds, which local tables do not need
+    # The clients of clouds, which local tables do not need.
+    from lance_format.object_store.cloud_store import CloudStore
 
     place = cloud_places.parse_place(scheme, uri)
     identity = (os.getpid(), place.prefix, _endpoints(), *sorted(options.items()))
