@@ -32,6 +32,7 @@ option                   value
 `__lance.stream`         the question about a stream that is read; see `connector.stream.driver_streams`
 `__lance.write`          whether a write is planned that replaces all rows, and whether a stream's, as a JSON object
 `__lance.written`        the writer, and what its tasks sent; see `connector.write.pickling`
+`__lance.private`        the data source of a job of this library; see `connector.source.private_sources`
 `__lance.sink`           the batch of a stream that is written; see `connector.stream.sink_form`
 `__lance.new_columns`    columns that a statement adds to the table, as JSON; see `connector.types.new_columns`
 `__lance.entry`          the name by which the session catalog, if it is extended, has the table
@@ -67,6 +68,7 @@ SPECULATION = "__lance.speculation"
 ROW_LEVEL = "__lance.row_level"
 WRITE = "__lance.write"
 WRITTEN = "__lance.written"
+PRIVATE = "__lance.private"
 SINK = "__lance.sink"
 STREAM = "__lance.stream"
 DELTA = "__lance.delta"

@@ -78,7 +78,6 @@ def add_columns_from(
         rows = rows.withColumn("address", f.col("key"))
     rows = rows.select("address", *(f"c{place}" for place in range(len(chosen))))
     rows = rows.repartition(f.shiftright("address", _FRAGMENT_BITS)).sortWithinPartitions("address")
-    spark.dataSource.register(ColumnBackfillSource)
     write_rows(spark, rows, request, ColumnBackfillSource, f"add columns {', '.join(chosen)}")
     dataset.checkout_latest()
     return chosen

@@ -1,4 +1,4 @@
-"""The private data source that writes new columns: rows of `address`, `c0`, `c1` …, sorted by the address."""
+"""The data source that writes new columns: rows of `address`, `c0`, `c1` …, sorted by the address."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class ColumnBackfillSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name that `format` takes."""
-        return "lance_column_backfill"
+        """See `connector.source.private_sources`."""
+        return "column backfill"
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: ARG002
         """Plan to write the columns."""

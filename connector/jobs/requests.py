@@ -1,4 +1,4 @@
-"""Jobs that write a DataFrame by a private data source, whose request describes the planned change."""
+"""Jobs that write a DataFrame by a data source of their own, whose request describes the planned change."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from connector.jobs.failures import explain
 from connector.jobs.labels import labelled
 from connector.jobs.threads import active
 from connector.options.storage import read_storage, write_storage
+from connector.protocol import PRIVATE
 from connector.write.plan_writer import PlanWriter
 from lance_format import LanceDataset, WriterPlan
 from lance_format.lazy_dataclasses import dataclass
@@ -54,10 +55,10 @@ class Request(ABC):
         """Open the version."""
         return lance_format.dataset(self.uri, self.version, storage_options=self.storage)
 
-    def to_options(self) -> dict[str, str]:
-        """Return options for the data source; options of the storage keep their names."""
+    def to_options(self, source: type[DataSource]) -> dict[str, str]:
+        """Return options of `format("lance")` that name the request and its data source."""
         values = {name: value for name, value in dataclasses.asdict(self).items() if name != "storage"}
-        return {_OPTION: json.dumps(values), **write_storage(self.storage)}
+        return {PRIVATE: source.name(), _OPTION: json.dumps(values), **write_storage(self.storage)}
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
@@ -102,7 +103,7 @@ def write_rows(
         The rows that the data source writes.
     request : Request
     source : type of DataSource
-        It is registered with the session.
+        One of `connector.source.private_sources`.
     description : str
         Description of the job; see `connector.jobs.running.run`.
 
@@ -111,7 +112,7 @@ def write_rows(
     LanceError
         If a task or the commit fails. No file is left, unless it is unclear whether the commit landed.
     """
-    writer = rows.write.format(source.name()).options(**request.to_options()).mode("append")
+    writer = rows.write.format("lance").options(**request.to_options(source)).mode("append")
     try:
         with active(spark), labelled(spark, description, f"lance-{request.uuid}"):
             writer.save()

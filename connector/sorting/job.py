@@ -67,8 +67,7 @@ def rewrite_sorted(
     num_rows = sum(each.count_rows() for each in dataset.get_fragments() if each.fragment_id in wanted)
     num_tasks = max(1, round(num_rows / (target_rows_per_fragment or _MAX_ROWS_PER_TASK)))
     description = f"sort fragments {min(wanted)}-{max(wanted)}"
-    spark.dataSource.register(SortedRewriteSource)
-    rows = spark.read.format(SortedRewriteSource.name()).options(**request.to_options()).load()
+    rows = spark.read.format("lance").options(**request.to_options(SortedRewriteSource)).load()
     keys = _keys(order)
     divided = rows.repartition(1) if num_tasks == 1 else rows.repartitionByRange(num_tasks, *keys)
     write_rows(spark, divided.sortWithinPartitions(*keys), request, SortedRewriteSource, description)

@@ -1,4 +1,4 @@
-"""The private data source of a sorted rewrite: reads the rows of fragments, and writes their replacements.
+"""The data source of a sorted rewrite: reads the rows of fragments, and writes their replacements.
 
 Spark sees the columns as `c0`, `c1` …, the address of the row as `address`, and its z-value as `key` if the order is a
 z-order. Names of the table therefore do not matter.
@@ -57,8 +57,8 @@ class SortedRewriteSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name that `format` takes."""
-        return "lance_sorted_rewrite"
+        """See `connector.source.private_sources`."""
+        return "sorted rewrite"
 
     def schema(self) -> StructType:
         """Return the columns of the table by position, the address, and the z-value."""

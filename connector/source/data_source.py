@@ -105,6 +105,7 @@ from connector.protocol import (
     DELTA,
     ENTRY,
     NAMES_CHECKED,
+    PRIVATE,
     PROPERTIES,
     REPLACED,
     SAVING,
@@ -169,7 +170,7 @@ class LanceDataSource(DataSource):
         """Return the name that `format` takes."""
         return "lance"
 
-    def schema(self) -> StructType:
+    def schema(self) -> StructType | str:
         """Look the schema up in the table: the columns that the options `columns` and `metadata_columns` name.
 
         This also fixes the version to read. Spark plans a DataFrame or view only once, or again for some of its
@@ -187,6 +188,8 @@ class LanceDataSource(DataSource):
         given = self._given
         if ASK in given:
             return in_schema(answer(type(self), given[ASK], given, given.get(SCHEMA)))
+        if PRIVATE in given:
+            return self._private.schema()
         dataset = self._open()
         self._snapshot = (dataset.uri, dataset.version)
         return self._infer_schema(dataset)
@@ -250,6 +253,8 @@ class LanceDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a read of the columns of `schema`."""
+        if PRIVATE in self._given:
+            return self._private.reader(schema)
         pushed = Pushed.parse(self.options)
         uri, version = self._seen(pushed)
         options = dataclasses.replace(self._parsed_options, path=uri, version=version)
@@ -270,6 +275,8 @@ class LanceDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write; invalid writes are refused here, before a task runs."""
+        if PRIVATE in self._given:
+            return self._private.writer(schema, overwrite)
         refuse_writing(self._parsed_options)
         refuse_sink_options(self._parsed_options)
         if DELTA in self._given:
@@ -365,6 +372,12 @@ class LanceDataSource(DataSource):
     def _given(self) -> dict[str, str]:
         """The options, by names in lower case."""
         return {name.lower(): value for name, value in self.options.items()}
+
+    @property
+    def _private(self) -> DataSource:
+        from connector.source.private_sources import private_source  # Others do without it.
+
+        return private_source(self._given)
 
     @cached_property
     def _parsed_options(self) -> LanceOptions:

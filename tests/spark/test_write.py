@@ -16,6 +16,7 @@ import lance_format
 from connector.planner.answers import Answers
 from connector.write.writer import LanceWriter
 from lance_format import DatasetNotFoundError
+from pyspark_lance import LanceTable
 from tests.spark.conftest import append, data_files, files, load, overwrite
 
 
@@ -178,8 +179,13 @@ def test_the_driver_plans_and_ends_writes(planner: SparkSession, path: str, aske
     assert asked[-2:] == ["write", "abort"]
     planner.sql(f"UPDATE lance.`{path}` SET id = 7 WHERE id = 4")
     assert asked[-2:] == ["write", "commit"]
-    assert lance_format.dataset(path).version == 2
-    assert sorted(row.id for row in load(planner, path).collect()) == [0, 1, 2, 3, 7]
+    table = LanceTable.forPath(planner, path)
+    table.addColumnsFrom(load(planner, path, metadata_columns="_rowaddr").selectExpr("_rowaddr", "-id AS less"))
+    assert asked[-2:] == ["write", "commit"]
+    table.optimize().executeZOrderBy("id")
+    assert asked[-2:] == ["write", "commit"]
+    assert lance_format.dataset(path).version == 4
+    assert load(planner, path).collect() == [(number, -number) for number in (0, 1, 2, 3, 7)]
 
 
 def test_an_error_of_a_commit_says_what_happened(planner: SparkSession, path: str, asked: list[str]) -> None:

@@ -44,13 +44,14 @@ public class DefaultSource implements TableProvider, CreatableRelationProvider {
   public Transform[] inferPartitioning(CaseInsensitiveStringMap options) { return new Transform[0]; }
 
   public StructType inferSchema(CaseInsensitiveStringMap options) {
-    if (!enabled()) return plain.inferSchema(options);
+    if (!enabled() || isPrivate(options)) return plain.inferSchema(options);
     facts = Facts.of(declared(options.asCaseSensitiveMap()), null);
     return facts.schema();
   }
 
   public Table getTable(StructType schema, Transform[] partitioning, Map options) {
     if (!enabled()) return plain.getTable(schema, partitioning, options);
+    if (isPrivate(options)) return new DriverWrites().getTable(schema, partitioning, options);
     boolean written = isCatalogs(options) || !Saving.isAsking() || Saving.isUnderWay(options);
     Facts known = facts != null && schema.equals(facts.schema()) ? facts : null;
     return new LanceTable(schema, declared(options), known, written);
@@ -64,6 +65,9 @@ public class DefaultSource implements TableProvider, CreatableRelationProvider {
 
   /** The writer refuses types that cannot be stored, and says why. */
   public boolean supportsDataType(DataType type) { return true; }
+
+  /** Whether a job of the library reads or writes, of whose rows the planner knows nothing. */
+  private static boolean isPrivate(Map options) { return options.containsKey("__lance.private"); }
 
   private static boolean isCatalogs(Map options) { return options.containsKey(TableCatalog.PROP_PROVIDER); }
 
