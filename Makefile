@@ -3,7 +3,8 @@
 #   make demo    write, append, query and check the New York flights of 2013; in S3 with ARGS='--store s3'
 #   make demo-stream  the same flights arrive month by month, and two streams follow them, killed midway and restarted
 #   make test    run the tests that a person waits for: those of the library, then those of Spark
-#   make test-systems  run the others: clusters, killed processes, whole programs, random operations, and what takes long
+#   make test-crashes  run those of killed writers, races, failing stores and damaged files; .ci/run adds them
+#   make test-systems  run all others: these, clusters, whole programs, random operations, and what takes long
 #   make lint    ruff, mypy and the import contracts
 #   make docs    build the documentation site in build/site; broken links fail
 #   make matrix  run the tests of Spark on the older releases of Spark that are supported
@@ -41,7 +42,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 # Many processes import the package. They do not compile its modules again, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-stream test test-library test-spark test-systems lint docs matrix lowest wheel java install prepared clean
+.PHONY: help demo demo-stream test test-library test-spark test-crashes test-systems lint docs matrix lowest wheel java install prepared clean
 
 help:
 	@sed -n 's/^#   //p' $(firstword $(MAKEFILE_LIST))
@@ -52,8 +53,8 @@ demo: java $(VENV)/.examples $(VENV)/.kernels
 demo-stream: java $(VENV)/.examples $(VENV)/.kernels
 	$(BIN)/python examples/stream_flights.py $(ARGS)
 
-# The first and the last stage have a process more than there are cores, since tests wait for disks and for other
-# processes. Every process of the second stage has one JVM, which its tests share. A test that hangs fails after 15
+# All stages but that of Spark have a process more than there are cores, since tests wait for disks and for other
+# processes. Every process of Spark's stage has one JVM, which its tests share. A test that hangs fails after 15
 # minutes. With ARGS pytest runs once, with these.
 ifdef ARGS
 test: prepared
@@ -62,13 +63,16 @@ else
 test: test-library test-spark
 endif
 
-test-library test-systems: export PYTEST_XDIST_AUTO_NUM_WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+test-library test-crashes test-systems: export PYTEST_XDIST_AUTO_NUM_WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 test-library: prepared
 	$(PYTEST) $(WAITED_FOR) --ignore=tests/spark
 
 test-spark: prepared
 	$(PYTEST) $(WAITED_FOR) tests/spark
+
+test-crashes: prepared
+	$(PYTEST) --timeout=900 -m 'system and not nightly' --ignore=tests/spark
 
 test-systems: prepared
 	$(PYTEST) --timeout=900 -m '(slow or system) and not nightly'
