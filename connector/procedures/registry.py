@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 
 from connector.options.options import LanceOptions
 from connector.procedures.adding import add_columns
+from connector.procedures.cloning import clone
 from connector.procedures.declaring import Parameter, Procedure, Target
 from connector.procedures.indexing import create_index, drop_index, refresh_index
 from connector.procedures.keys import set_unenforced_primary_key
@@ -159,6 +160,16 @@ PROCEDURES: dict[str, Procedure] = {
     ),
     "delete_branch": Procedure(
         delete_branch, "Delete a branch with its versions and files.", (_required("name", _TEXT, "the branch"),)
+    ),
+    "clone": Procedure(
+        clone,
+        "Make a version of the table a table of its own.",
+        (
+            _required("to", _TEXT, "the directory of the clone"),
+            Parameter("version", _LONG, "the version to clone; the latest by default"),
+            Parameter("tag", _TEXT, "the tag of the version to clone"),
+            Parameter("shallow", _FLAG, "share the files instead of copying them", "false"),
+        ),
     ),
 }
 """Messages list them in this order."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from connector.options.storage import write_storage
 from connector.table_api.assigned_rows import Value, Values
 from connector.table_api.creation import LanceTableBuilder, Mode
 from connector.table_api.locating import locate
@@ -16,7 +18,7 @@ from connector.table_api.target import Target
 from connector.table_api.updating import delete_rows, update_rows
 from connector.table_api.upkeep import TableUpkeep
 from connector.table_api.versions import TableVersions
-from lance_format import DatasetNotFoundError, InvalidInputError
+from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -197,3 +199,55 @@ class LanceTable(TableVersions, TableUpkeep):
             It takes the clauses, then `execute`.
         """
         return LanceMergeBuilder(self._target, source, condition)
+
+    def clone(self, target: str, isShallow: bool = False) -> LanceTable:
+        """Make the latest version, or the one that the options name, a table of its own, and return that.
+
+        Parameters
+        ----------
+        target : str
+            The directory of the clone.
+        isShallow : bool
+            Whether the clone shares the files of the version, instead of getting copies. The table that is returned has
+            the option `storage.allowed_base_paths`, which others need to read the clone; see
+            `LanceDataset.shallow_clone`.
+
+        Raises
+        ------
+        DatasetExistsError
+            If the directory already holds a table.
+        InvalidInputError
+            If the clone is to share files, and would lie in another store or in the directory of the table.
+        """
+        return self._clone(self._target.open(), target, shallow=isShallow)
+
+    def cloneAtVersion(self, version: int, target: str, isShallow: bool = False) -> LanceTable:
+        """Make an earlier version a table of its own; see `clone`.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If there is no such version.
+        """
+        return self._clone(self._target.open().checkout_version(version), target, shallow=isShallow)
+
+    def cloneAtTimestamp(self, timestamp: str | datetime.datetime, target: str, isShallow: bool = False) -> LanceTable:
+        """Make the latest version at a time a table of its own; see `clone`.
+
+        Parameters
+        ----------
+        timestamp : str or datetime
+            See `restoreToTimestamp`.
+        target, isShallow
+            See `clone`.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If there is no version as old.
+        """
+        return self._clone(self._at(timestamp, self._target.open()), target, shallow=isShallow)
+
+    def _clone(self, dataset: LanceDataset, target: str, *, shallow: bool) -> LanceTable:
+        made = (dataset.shallow_clone if shallow else dataset.deep_clone)(target, dataset.version)
+        return LanceTable.forPath(self._target.spark, made.uri, write_storage(made.storage_options))

@@ -75,7 +75,7 @@ def locate(spark: SparkSession, name: str) -> Location:
 
 
 def _location(spark: SparkSession, parts: tuple[str, ...], path: str) -> Location:
-    return Location(path, options_of_name(spark, parts) if "://" in path else {})
+    return Location(path, options_of_name(spark, parts))
 
 
 def parse_table_name(name: str) -> tuple[str, ...]:

@@ -186,16 +186,7 @@ class TableVersions:
         VersionNotFoundError
             If the table is younger.
         """
-        zone = self._target.spark.conf.get("spark.sql.session.timeZone") or "UTC"
-        if isinstance(timestamp, datetime.date) and not isinstance(timestamp, datetime.datetime):
-            timestamp = datetime.datetime.combine(timestamp, datetime.time())
-        if isinstance(timestamp, datetime.datetime) and timestamp.tzinfo is None:
-            timestamp = timestamp.astimezone()  # as in PySpark, which collects timestamps without a zone, too
-        time = parse_timestamp("timestamp", str(timestamp), zone)
-        latest = self._target.open_latest("RESTORE")
-        micros = (time - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(microseconds=1)
-        options = LanceOptions.parse({**self._target.storage, "path": latest.uri, "timestamp": str(micros)})
-        return _restore(open_snapshot(options))
+        return _restore(self._at(timestamp, self._target.open_latest("RESTORE")))
 
     def tags(self) -> DataFrame:
         """Return the tags: `name`, `branch`, `version`, `created_at`, `updated_at`, `metadata`.
@@ -292,6 +283,18 @@ class TableVersions:
             If another branch starts from it, or a tag names one of its versions.
         """
         self._target.open().branches.delete(name)
+
+    def _at(self, timestamp: str | datetime.datetime, dataset: LanceDataset) -> LanceDataset:
+        """Return the version of a branch that was the latest at a time, given any version of it."""
+        zone = self._target.spark.conf.get("spark.sql.session.timeZone") or "UTC"
+        if isinstance(timestamp, datetime.date) and not isinstance(timestamp, datetime.datetime):
+            timestamp = datetime.datetime.combine(timestamp, datetime.time())
+        if isinstance(timestamp, datetime.datetime) and timestamp.tzinfo is None:
+            timestamp = timestamp.astimezone()  # as in PySpark, which collects timestamps without a zone, too
+        time = parse_timestamp("timestamp", str(timestamp), zone)
+        micros = (time - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(microseconds=1)
+        options = LanceOptions.parse({**self._target.storage, "path": dataset.uri, "timestamp": str(micros)})
+        return open_snapshot(options)
 
     def _frame(self, rows: list[dict[str, Any]], schema: str) -> DataFrame:
         """Return rows, whose values are in the order of the schema, as a DataFrame."""

@@ -18,6 +18,7 @@ from lance_format.object_store.counted import CountedStore, ReadCounter
 from lance_format.object_store.local import LocalStore
 from lance_format.object_store.memory import MemoryStore
 from lance_format.object_store.store import (
+    ALLOWED_BASE_PATHS,
     DirectoryStore,
     ObjectExistsError,
     ObjectInfo,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from lance_format.object_store.cloud_store import CloudStore
 
 __all__ = [
+    "ALLOWED_BASE_PATHS",
     "CHUNK_BYTES",
     "CountedStore",
     "DirectoryStore",
@@ -47,6 +49,7 @@ __all__ = [
     "absent_directories",
     "absolute_uri",
     "delete_objects",
+    "prefix_of",
     "read_chunks",
     "remove_empty_tree",
     "remove_if_empty",
@@ -171,6 +174,14 @@ def uri_path(uri: str | os.PathLike[str]) -> str:
     if isinstance(text, str) and _is_cloud(text):
         return cloud_places.parse_place(text.partition(":")[0].lower(), text).path
     return resolve(uri)[1]
+
+
+def prefix_of(path: str) -> str:
+    """Return the part of a path in a store that is the same for all paths of the store; empty for local files."""
+    scheme, found, rest = path.partition("://")
+    if not found:
+        return ""
+    return f"{scheme}://{rest.partition('/')[0] if scheme in cloud_places.PROVIDERS else ''}"
 
 
 def _is_cloud(text: str) -> bool:

@@ -17,12 +17,13 @@ from typing import Any
 
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.object_store.store import ALLOWED_BASE_PATHS
 
 PREFIXES = {"s3": ("aws_",), "gs": ("google_", "gcs_"), "az": ("azure_storage_", "azure_")}
 CREDENTIAL_PROVIDER = "credential_provider"
 
 _LANCE_RETRIES = ("client_max_retries", "client_retry_timeout")
-_IGNORED = frozenset({"download_retry_count", "expires_at_millis", "refresh_offset_millis"})
+_IGNORED = frozenset({"download_retry_count", "expires_at_millis", "refresh_offset_millis", ALLOWED_BASE_PATHS})
 _CLIENT = frozenset(
     {
         "allow_http",

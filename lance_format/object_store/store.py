@@ -10,6 +10,9 @@ from lance_format.byte_io import ByteRange, RangeReader, RangeWriter
 from lance_format.errors import CorruptFileError, StorageError
 from lance_format.lazy_dataclasses import dataclass
 
+ALLOWED_BASE_PATHS = "allowed_base_paths"
+"""An option of tables among those of their storage, which stores ignore; see `lance_format.table.format.base_paths`."""
+
 
 class ObjectNotFoundError(StorageError, FileNotFoundError):
     """The object does not exist. No other error means absence."""

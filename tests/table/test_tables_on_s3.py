@@ -53,6 +53,11 @@ def test_a_table_lives_in_a_cloud(cloud: str, request: pytest.FixtureRequest) ->
     assert appended.count_rows() == 2001
     clone = table.deep_clone(f"{server.new_root()}/clone", table.version, storage_options=options)
     assert clone.to_table() == table.to_table()
+    shallow = table.shallow_clone(f"{uri} cloned", table.version)
+    shallow.delete("id > 500")
+    again = lance_format.dataset(shallow.uri, storage_options=options | {"allowed_base_paths": uri})
+    assert again.count_rows(filter="id > 500") == 0
+    assert table.count_rows() == 1001
     LanceDataset.drop(uri, storage_options=options)
     store, root = resolve(uri, options)
     assert list(store.list_tree(root)) == []

@@ -46,6 +46,7 @@ from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.branching import create_branch
 from lance_format.table.versions.checkout import Reference, check_out, check_out_as_of
 from lance_format.table.versions.history import load_latest, load_version
+from lance_format.table.versions.shallow_clone import shallow_clone
 from lance_format.table.versions.table_version import TableVersion
 
 
@@ -255,7 +256,7 @@ class LanceDataset(DatasetReports, DatasetChanges, DatasetColumns, DatasetMetada
 
         Parameters
         ----------
-         target_path : str or path
+        target_path : str or path
             Directory of the copy.
         reference : int, str, or tuple of (str or None) and (int or None)
             The version to copy; see `checkout_version`. The copy has no earlier versions.
@@ -278,6 +279,44 @@ class LanceDataset(DatasetReports, DatasetChanges, DatasetColumns, DatasetMetada
         with reported(progress, "clone", Work.COPYING):
             deep_clone(self._table, target_path, reference, storage_options)
         return dataset(target_path, storage_options=storage_options, **options)
+
+    def shallow_clone(
+        self,
+        target_path: str | os.PathLike[str],
+        reference: Reference,
+        storage_options: Mapping[str, str] | None = None,
+        **options: Unpack[OpeningKeywords],
+    ) -> LanceDataset:
+        """Make a table that begins with a version of this one and shares its files, and return it.
+
+        What is written to either is not seen by the other. The clone needs the shared files: a cleanup or a deletion
+        of this table removes them, unless a tag keeps their version. Whoever opens the clone has to allow it to read
+        them, by the storage option `allowed_base_paths`: directories, separated by commas. The returned object does.
+
+        Parameters
+        ----------
+        target_path : str or path
+            Directory of the clone, on the same disk or in the same bucket.
+        reference : int, str, or tuple of (str or None) and (int or None)
+            The version to share; see `checkout_version`. The clone has no earlier versions.
+        storage_options : mapping of str to str, optional
+            Options of the clone's storage. By default those of this table.
+        **options
+            See `dataset`.
+
+        Raises
+        ------
+        DatasetExistsError
+            If the directory already holds a table.
+        VersionNotFoundError
+            If there is no such version.
+        InvalidInputError
+            If the directory is in another store, or one of the two would lie in the other.
+        """
+        if storage_options is None:
+            storage_options = self._table.storage_options
+        allowing = shallow_clone(self._table, target_path, reference, storage_options)
+        return dataset(target_path, storage_options=allowing, **options)
 
     @property
     def branches(self) -> Branches:

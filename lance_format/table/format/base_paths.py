@@ -1,8 +1,9 @@
-"""Base paths: directories of the files that the parents of a branch wrote.
+"""Base paths: directories of the files that the parents of a branch or of a shallow clone wrote.
 
 A manifest lists directories outside of the table's own, each under a number that its files refer to. Branches need
-them: a branch is a separate table below `tree`, and shares files with the versions it starts from. A path in a manifest
-could name any directory, so only those of the main branch and of other branches of the same table are allowed.
+them: a branch is a separate table below `tree`, and shares files with the versions it starts from. Shallow clones are
+the same at any other place of the store. A path in a manifest could name any directory, so those of the main branch and
+of other branches of the same table are allowed, and others only where whoever opens the table says so.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
-from lance_format.object_store import uri_path
+from lance_format.object_store import ALLOWED_BASE_PATHS, prefix_of, uri_path
 from lance_format.proto import table_pb2
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata
@@ -18,7 +19,21 @@ from lance_format.table.format.layout import BRANCH_TREE, main_location
 from lance_format.table.format.ref_names import check_branch_name
 
 
-def parse_base_paths(message: table_pb2.Manifest, root: str) -> dict[int, str]:
+def parse_allowed(storage_options: Mapping[str, str] | None) -> tuple[str, ...]:
+    """Return the directories that tables may share files with, as paths in their stores.
+
+    The option `allowed_base_paths` lists them, separated by commas; what lies below them is allowed, too.
+
+    Raises
+    ------
+    InvalidInputError, NotSupportedError
+        If one is no path.
+    """
+    given = next((value for name, value in (storage_options or {}).items() if name.lower() == ALLOWED_BASE_PATHS), "")
+    return tuple(uri_path(part.strip()) for part in given.split(",") if part.strip())
+
+
+def parse_base_paths(message: table_pb2.Manifest, root: str, allowed: Iterable[str] = ()) -> dict[int, str]:
     """Return the directories of a manifest, by number.
 
     Parameters
@@ -26,13 +41,15 @@ def parse_base_paths(message: table_pb2.Manifest, root: str) -> dict[int, str]:
     message : table_pb2.Manifest
     root : str
         The path of the branch in the store.
+    allowed : iterable of str
+        See `parse_allowed`.
 
     Raises
     ------
     CorruptFileError
         If a number is given twice, or the branch's name is none.
     NotSupportedError
-        If a path leads out of the table.
+        If a path leads out of the table to a place that is not allowed, or to another store.
     """
     branch = message.branch if message.HasField("branch") else None
     if branch is not None:
@@ -43,13 +60,29 @@ def parse_base_paths(message: table_pb2.Manifest, root: str) -> dict[int, str]:
         if base.id in bases:
             raise CorruptFileError(f"base path {base.id} is listed twice")
         directory = _directory_of(base.path)
-        if directory is None or not base.is_dataset_root or not _is_branch(directory, main):
+        if directory is None or not (_is_branch(directory, main) or any(lies_in(directory, each) for each in allowed)):
             raise NotSupportedError(
                 f"the table {root} has files outside of its directory, in {base.path[:300]!r} (base paths, as shallow"
-                " clones have them); only branches of a table may share files"
+                f" clones have them); if it may read there, name the directory in the storage option"
+                f" {ALLOWED_BASE_PATHS!r}"
+            )
+        if prefix_of(directory) != prefix_of(root):
+            raise NotSupportedError(
+                f"the table {root} has files in another store, in {base.path[:300]!r}; base paths have to be in the same"
+                " bucket as the table, or on the same disk: copy it by the deep_clone of pylance"
+            )
+        if not base.is_dataset_root:
+            raise NotSupportedError(
+                f"the table {root} has files in {base.path[:300]!r}, which is not the directory of a table; base paths"
+                " that are no tables are not supported"
             )
         bases[base.id] = directory
     return bases
+
+
+def lies_in(path: str, directory: str) -> bool:
+    """Return whether a path is a directory, or below it."""
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
 def check_known_bases(fragments: FragmentList, indices: Iterable[IndexMetadata], bases: Mapping[int, str]) -> None:

@@ -49,7 +49,9 @@ _SECONDS = range(-62_135_510_400, 253_402_214_400)  # the years 1 to 9999 in eve
 _MAX_REMEMBERED_BYTES = 64 << 20
 
 
-def parse_manifest(data: bytes, *, path: str, version: int, verifies: bool = True) -> Manifest:
+def parse_manifest(
+    data: bytes, *, path: str, version: int, verifies: bool = True, allowed: tuple[str, ...] = ()
+) -> Manifest:
     """Build a manifest from the content of its file.
 
     Parameters
@@ -61,6 +63,8 @@ def parse_manifest(data: bytes, *, path: str, version: int, verifies: bool = Tru
         What its name says.
     verifies : bool
         Whether its checksum is compared, if it has one.
+    allowed : tuple of str
+        The directories outside of the table that may have files of it; see `parse_base_paths`.
 
     Raises
     ------
@@ -73,7 +77,7 @@ def parse_manifest(data: bytes, *, path: str, version: int, verifies: bool = Tru
     """
     parse = _parse if len(data) > _MAX_REMEMBERED_BYTES else _parse_once
     with _naming(path):
-        return parse(data, path, version, verifies)
+        return parse(data, path, version, verifies, allowed)
 
 
 def parse_transaction_of(data: bytes, *, path: str, version: int, verifies: bool = True) -> tuple[str, bytes | None]:
@@ -202,11 +206,11 @@ def _check_sum(data: bytes) -> bool:
     return True
 
 
-def _parse(data: bytes, path: str, version: int, verifies: bool) -> Manifest:
+def _parse(data: bytes, path: str, version: int, verifies: bool, allowed: tuple[str, ...]) -> Manifest:
     message, stored, position = _parse_message(data, path, version, verifies)
     check_known_fields(message)
     feature_flags.check_readable(message.reader_feature_flags, f"version {version} of the table ({path})")
-    bases = parse_base_paths(message, path.rsplit("/", 2)[0])
+    bases = parse_base_paths(message, path.rsplit("/", 2)[0], allowed)
     indices: tuple[IndexMetadata, ...] = ()
     if message.HasField("index_section"):
         indices = parse_index_section(_section(data, message.index_section, position, "index section"))
@@ -232,9 +236,9 @@ def _inline_transaction(message: table_pb2.Manifest, data: bytes, position: int)
 
 
 @functools.lru_cache(maxsize=2)
-def _parse_once(data: bytes, path: str, version: int, verifies: bool) -> Manifest:
+def _parse_once(data: bytes, path: str, version: int, verifies: bool, allowed: tuple[str, ...]) -> Manifest:
     """Parse bytes unless they were just parsed: a change is mostly planned and committed on the same version."""
-    return _parse(data, path, version, verifies)
+    return _parse(data, path, version, verifies, allowed)
 
 
 def _section(data: bytes, position: int, end: int, what: str) -> bytes:

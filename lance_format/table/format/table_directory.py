@@ -13,6 +13,7 @@ from typing import Self
 from lance_format.file import Verification
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectStore, resolve
+from lance_format.table.format.base_paths import parse_allowed
 from lance_format.table.format.file_entries import DataFile, DeletionFile
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.format.layout import (
@@ -32,6 +33,8 @@ from lance_format.table.format.layout import (
     main_location,
     promises_checksums,
 )
+from lance_format.table.format.manifest import Manifest
+from lance_format.table.format.manifest_file import parse_manifest
 
 _VERIFY_CHECKSUMS = "lance.verify_checksums"
 
@@ -52,11 +55,15 @@ class TableDirectory:
         The path of the directory in the store.
     verifies : bool
         Whether checksums of files are compared when they are read.
+    allowed : tuple of str
+        The directories outside of this one that may have files of the table; see
+        `lance_format.table.format.base_paths`.
     """
 
     store: ObjectStore
     root: str
     verifies: bool = True
+    allowed: tuple[str, ...] = ()
 
     @classmethod
     def at(
@@ -74,7 +81,7 @@ class TableDirectory:
             If it means none, or none that is supported.
         """
         store, root = resolve(uri, storage_options)
-        return cls(store, root, verifies)
+        return cls(store, root, verifies, parse_allowed(storage_options))
 
     def __str__(self) -> str:
         return self.root
@@ -134,6 +141,10 @@ class TableDirectory:
         """Return the path of a transaction file."""
         return self.path(f"{TRANSACTIONS_DIRECTORY}/{file_name}")
 
+    def parse_manifest(self, content: bytes, path: str, version: int) -> Manifest:
+        """Return a version by the content of its manifest's file; see `lance_format.table.format.manifest_file`."""
+        return parse_manifest(content, path=path, version=version, verifies=self.verifies, allowed=self.allowed)
+
     def index(self, uuid: str) -> str:
         """Return the directory of the files of an index."""
         return self.path(f"{INDICES_DIRECTORY}/{uuid}")
@@ -159,7 +170,7 @@ class TableDirectory:
         return Verification(self.verifies, index_file_name(uuid, name) if index_promises_checksums(uuid) else "")
 
     def holding(self, entry: DataFile | DeletionFile | IndexMetadata | None, bases: Mapping[int, str]) -> Self:
-        """Return the directory that holds an entry of a manifest: this one, or that of a branch.
+        """Return the directory that holds an entry of a manifest: this one, or another of the manifest.
 
         Parameters
         ----------

@@ -14,7 +14,7 @@ from lance_format.errors import ChecksumError, LanceError, NotSupportedError
 from lance_format.object_store import ObjectInfo, ObjectNotFoundError
 from lance_format.table.format.file_kinds import classify
 from lance_format.table.format.manifest import Manifest
-from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, has_checksum, parse_manifest
+from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, has_checksum
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.maintenance.findings import (
     INCONSISTENT,
@@ -61,7 +61,7 @@ def check_history(directory: TableDirectory, branch: str | None, version: int) -
             continue
         relative = directory.relative(path)
         try:
-            manifest = parse_manifest(content, path=path, version=other)
+            manifest = directory.parse_manifest(content, path, other)
         except LanceError as error:
             is_complete = False
             if other != version:

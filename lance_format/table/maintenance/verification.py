@@ -22,7 +22,7 @@ from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, has_checksum, parse_manifest
+from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, has_checksum
 from lance_format.table.fragments.deletion_file import has_checksum as deletion_has_checksum
 from lance_format.table.indices.building import ChangedIndices, can_rebuild
 from lance_format.table.maintenance.findings import (
@@ -288,7 +288,7 @@ def _check_manifest(table: TableVersion) -> Iterator[Finding]:
     status, verified = UNVERIFIED, 0
     if has_checksum(content):
         status, verified = INTACT, len(content)
-        parse_manifest(content, path=path, version=table.manifest.version)
+        table.directory.parse_manifest(content, path, table.manifest.version)
     yield Finding(table.directory.relative(path), "manifest", status, None, len(content), verified)
 
 

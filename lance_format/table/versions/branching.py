@@ -13,30 +13,14 @@ import contextlib
 import dataclasses
 import time
 import uuid
-from typing import TypeVar
 
-from lance_format.errors import (
-    CommitStateUnknownError,
-    InvalidInputError,
-    LanceError,
-    NotSupportedError,
-    StorageError,
-)
+from lance_format.errors import CommitStateUnknownError, InvalidInputError, LanceError, StorageError
 from lance_format.object_store import ObjectExistsError, delete_objects, remove_empty_tree, remove_if_empty
-from lance_format.table.format.file_entries import DataFile, DeletionFile, ExternalFile
-from lance_format.table.format.fragment import FragmentMetadata
-from lance_format.table.format.fragment_list import FragmentList
-from lance_format.table.format.layout import (
-    branch_location,
-    main_location,
-    transaction_name,
-)
+from lance_format.table.format.layout import branch_location, main_location
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.manifest_file import serialize_manifest
 from lance_format.table.format.ref_names import check_new_branch_name
-from lance_format.table.format.successor import make_successor
 from lance_format.table.format.table_directory import TableDirectory
-from lance_format.table.transaction.transaction import serialize_clone
 from lance_format.table.versions.checkout import Reference, load_branch_history, main_of, resolve_reference
 from lance_format.table.versions.first_version import create_first_version
 from lance_format.table.versions.history import load_history
@@ -48,9 +32,8 @@ from lance_format.table.versions.refs import (
     load_branch,
     replace_ref,
 )
+from lance_format.table.versions.sharing import sharing_manifest
 from lance_format.table.versions.table_version import TableVersion
-
-F = TypeVar("F", DataFile, DeletionFile)
 
 
 def create_branch(table: TableVersion, name: str, reference: Reference | None = None) -> TableVersion:
@@ -92,7 +75,7 @@ def create_branch(table: TableVersion, name: str, reference: Reference | None = 
     try:
         load_branch_history(table, parent).load(source.version)
         main_uri = main_location(table.uri, table.manifest.branch)
-        first = _first_manifest(source, name, parent, branch_location(main_uri, parent), history.root, identity)
+        first = sharing_manifest(source, identity, name, parent, branch_location(main_uri, parent), history.root)
         create_first_version(directory, first)
         _check_own(main, name, started, first)
     except CommitStateUnknownError:
@@ -127,52 +110,6 @@ def _describe_start(main: TableDirectory, parent: str | None, version: int, mani
     grown_from = None if parent is None else load_branch(main, parent)
     ancestors = () if grown_from is None else grown_from.identifier
     return Branch(parent, version, (*ancestors, (version, uuid.uuid4().hex)), int(time.time()), manifest_size)
-
-
-def _first_manifest(
-    source: Manifest, name: str, parent: str | None, parent_uri: str, parent_root: str, identity: str
-) -> Manifest:
-    """Return the first version of a branch: the one that it starts from, with the parent's files."""
-    base_id = max(source.bases, default=-1) + 1
-    message = type(source.message)()
-    message.CopyFrom(source.message)
-    message.branch = name
-    base = message.base_paths.add(id=base_id, is_dataset_root=True, path=parent_uri)
-    if parent is not None:
-        base.name = parent
-    state = dataclasses.replace(
-        source,
-        fragments=FragmentList(_with_base(fragment, base_id) for fragment in source.fragments),
-        indices=tuple(index.with_base(base_id) for index in source.indices),
-        branch=name,
-        bases={**source.bases, base_id: parent_root},
-        message=message,
-    )
-    # The numbers continue from the version where it starts; earlier versions are not its history.
-    before = dataclasses.replace(source, version=source.version - 1, transaction_file="", ancestors=b"")
-    return make_successor(
-        before,
-        state,
-        transaction_file=transaction_name(source.version, identity),
-        inline_transaction=serialize_clone(source.version, identity, parent, parent_uri, name),
-        now_ns=time.time_ns(),
-    )
-
-
-def _with_base(fragment: FragmentMetadata, base_id: int) -> FragmentMetadata:
-    for sequence in (fragment.row_id_meta, fragment.created_at_version_meta, fragment.last_updated_at_version_meta):
-        if isinstance(sequence, ExternalFile):
-            raise NotSupportedError("a table that keeps its row ids in separate files cannot have branches")
-    deletion = fragment.deletion_file
-    return dataclasses.replace(
-        fragment,
-        files=tuple(_lying_in(file, base_id) for file in fragment.files),
-        deletion_file=None if deletion is None else _lying_in(deletion, base_id),
-    )
-
-
-def _lying_in(file: F, base_id: int) -> F:
-    return dataclasses.replace(file, base_id=base_id) if file.base_id is None else file
 
 
 def delete_branch(main: TableDirectory, name: str) -> None:

@@ -27,7 +27,7 @@ from lance_format.progress import Work, expect
 from lance_format.table.format.duration import parse_duration
 from lance_format.table.format.file_kinds import classify
 from lance_format.table.format.manifest import Manifest
-from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, parse_manifest
+from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.cleanup_policy import (
     CleanupCandidateFile,
@@ -312,8 +312,7 @@ class _Cleanup:
             path = history.manifest_path(version)
             if version in named:  # It was named since the lookup: keep or restore it.
                 self._put_back(path, content)
-                verifies = self._directory.verifies
-                manifest = parse_manifest(content, path=path, version=version, verifies=verifies)
+                manifest = self._directory.parse_manifest(content, path, version)
                 self._protect(path, manifest, self._directory)
             else:
                 self._count_version(len(content))

@@ -24,7 +24,7 @@ from lance_format.table.format.layout import (
 )
 from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import Manifest
-from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, parse_manifest, parse_transaction_of
+from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, parse_transaction_of
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.transaction.transaction import Transaction, parse_transaction
 from lance_format.table.versions.absence import describe_absence
@@ -81,7 +81,7 @@ class History:
             If the table does not have the version, or no longer has it.
         """
         content, path = self._read(version)
-        return parse_manifest(content, path=path, version=version, verifies=self.directory.verifies)
+        return self.directory.parse_manifest(content, path, version)
 
     def load_transaction(self, version: int) -> Transaction:
         """Load the transaction that made a version.
@@ -158,7 +158,7 @@ class History:
                 parse_transaction_name(file_name) or _load_transaction(self.directory, version, file_name, inline).uuid
             )
             if found == uuid and (strays or is_ancestor(self.load(self.latest), version, uuid) is not False):
-                return parse_manifest(content, path=path, version=version, verifies=self.directory.verifies)
+                return self.directory.parse_manifest(content, path, version)
         return None
 
 
@@ -183,9 +183,7 @@ def load_version(directory: TableDirectory, version: int) -> Manifest:
     path = directory.manifest(version)
     with contextlib.suppress(ObjectNotFoundError):
         if parse_manifest_name(path.rpartition("/")[2]) == (version, ManifestNaming.V2):
-            return parse_manifest(
-                directory.store.read(path, MAX_MANIFEST_BYTES), path=path, version=version, verifies=directory.verifies
-            )
+            return directory.parse_manifest(directory.store.read(path, MAX_MANIFEST_BYTES), path, version)
     return load_history(directory).load(version)
 
 
@@ -201,7 +199,7 @@ def load_with_transaction(directory: TableDirectory, version: int) -> tuple[Mani
 def _parse_both(
     directory: TableDirectory, version: int, content: bytes, path: str
 ) -> tuple[Manifest, Transaction | None]:
-    manifest = parse_manifest(content, path=path, version=version, verifies=directory.verifies)
+    manifest = directory.parse_manifest(content, path, version)
     try:
         file_name, inline = parse_transaction_of(content, path=path, version=version, verifies=directory.verifies)
         return manifest, _load_transaction(directory, version, file_name, inline)
@@ -264,7 +262,7 @@ def load_detached(directory: TableDirectory, known: Set[str]) -> Iterator[tuple[
                 content = directory.store.read(path, MAX_MANIFEST_BYTES)
             except ObjectNotFoundError:  # It was deleted since it was listed.
                 continue
-            yield path, parse_manifest(content, path=path, version=version, verifies=directory.verifies)
+            yield path, directory.parse_manifest(content, path, version)
 
 
 def write_hint(directory: TableDirectory, version: int) -> None:
