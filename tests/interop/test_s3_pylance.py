@@ -112,3 +112,22 @@ def test_processes_of_both_append_at_once(s3_server: ObjectServer, uri: str) -> 
     assert sorted(lance.dataset(uri, storage_options=options).to_table()["a"].to_pylist()) == expected
     assert [entry["version"] for entry in ours.versions()] == list(range(1, 26))
     ours.validate()
+
+
+@pytest.mark.parametrize("name", ["birds.lance", "rare birds ü.lance"])
+def test_both_read_shallow_clones_of_the_other(s3_server: ObjectServer, name: str) -> None:
+    options = s3_server.options
+    root = s3_server.new_root()
+    source = f"{root}/{name}"
+    lance.write_dataset(DATA, source, storage_options=options, max_rows_per_file=2000)
+    ours = lance_format.dataset(source, storage_options=options)
+    ours.delete("id % 10 = 0")
+    ours.shallow_clone(f"{root}/ours.lance", 2)
+    theirs = lance.dataset(f"{root}/ours.lance", storage_options=options)
+    assert theirs.count_rows(filter="id >= 0") == 4500
+    lance.dataset(source, storage_options=options).shallow_clone(f"{root}/theirs.lance", 2)
+    allowing = options | {"allowed_base_paths": source}
+    clone = lance_format.dataset(f"{root}/theirs.lance", storage_options=allowing)
+    assert clone.to_table() == ours.to_table()
+    with pytest.raises(lance_format.NotSupportedError, match="base paths"):
+        lance_format.dataset(f"{root}/theirs.lance", storage_options=options)
