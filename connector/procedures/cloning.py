@@ -36,7 +36,7 @@ def clone(target: Target, *, to: str, version: int | None, tag: str | None, shal
     if version is not None and tag is not None:
         raise InvalidInputError("clone takes one of the arguments version and tag, not both")
     dataset = target.open()
-    reference = tag or version or dataset.version
-    made = (dataset.shallow_clone if shallow else dataset.deep_clone)(to, reference)
+    chosen = dataset.version if version is None else version
+    made = (dataset.shallow_clone if shallow else dataset.deep_clone)(to, chosen if tag is None else tag)
     allowed = made.storage_options.get("allowed_base_paths") if shallow else None
     return Result(CLONE_SCHEMA, [(made.uri, made.version, allowed)])

@@ -72,6 +72,7 @@ def test_a_deep_clone_by_a_procedure(catalog: Catalog) -> None:
     assert catalog.sql(call) == [(catalog.path("c"), 1, None)]
     assert catalog.sql("SELECT max(id) FROM @.c") == [(99,)]
     catalog.refuses(call, "DatasetExistsError: .* exists")
+    catalog.refuses(call.replace("/c.lance", "/d.lance").replace("=> 1", "=> 0"), "0")
     catalog.refuses(call.replace("version => 1", "version => 1, tag => 't'"), "one of the arguments version and tag")
 
 

@@ -63,7 +63,7 @@ def parse_base_paths(message: table_pb2.Manifest, root: str, allowed: Iterable[s
         if directory is None or not (_is_branch(directory, main) or any(lies_in(directory, each) for each in allowed)):
             raise NotSupportedError(
                 f"the table {root} has files outside of its directory, in {base.path[:300]!r} (base paths, as shallow"
-                f" clones have them); if it may read there, name the directory in the storage option"
+                " clones have them); if it may read there, name the directory in the storage option"
                 f" {ALLOWED_BASE_PATHS!r}"
             )
         if prefix_of(directory) != prefix_of(root):
