@@ -68,8 +68,8 @@ def parse_base_paths(message: table_pb2.Manifest, root: str, allowed: Iterable[s
             )
         if prefix_of(directory) != prefix_of(root):
             raise NotSupportedError(
-                f"the table {root} has files in another store, in {base.path[:300]!r}; base paths have to be in the same"
-                " bucket as the table, or on the same disk: copy it by the deep_clone of pylance"
+                f"the table {root} has files in another store, in {base.path[:300]!r}; base paths have to be in"
+                " the same bucket as the table, or on the same disk: copy it by the deep_clone of pylance"
             )
         if not base.is_dataset_root:
             raise NotSupportedError(
