@@ -486,6 +486,32 @@ def test_versions_as_options(versions: Catalog) -> None:
         read.format("lance").options(versionAsOf="1", version="2").load(path)
 
 
+def test_options_do_not_replace_what_a_name_says(versions: Catalog) -> None:
+    versions.sql("CREATE TABLE @.other AS SELECT 99 AS id, 'y' AS s")
+    other, count = versions.path("other"), "SELECT count(*) FROM @.t"
+    read = versions.spark.read
+    versions.refuses(f"SELECT * FROM @.t WITH (path = '{other}')", "option 'path' of the query is .*other.*contradict")
+    versions.refuses(f"INSERT INTO @.t WITH (path = '{other}') VALUES (7, 'z')", "option 'path'")
+    versions.refuses("SELECT * FROM @.t.branch_b WITH (branch = 'main')", "option 'branch' of the query is 'main'")
+    versions.refuses("INSERT INTO @.t.branch_b WITH (branch = 'main') VALUES (7)", "option 'branch'")
+    versions.refuses(f"{count} VERSION AS OF 1 WITH (version = 2)", "option 'version' of the query is '2'")
+    versions.refuses(f"{count} WITH (metadata_table = 'files')", r"as t\.files")
+    versions.refuses("SELECT * FROM @.t.files WITH (metadata_table = 'tags')", "option 'metadata_table'")
+    assert versions.sql(f"{count} WITH (path = 'file:{versions.path('t')}/')") == [(2,)]
+    assert versions.sql("SELECT count(*) FROM @.t.branch_b WITH (branch = 'b')") == [(2,)]
+    with pytest.raises(PySparkException, match="option 'version'"):
+        read.options(versionAsOf="1", version="2").table(f"{versions.name}.db.t").collect()
+    with pytest.raises(PySparkException, match="option 'path'"):
+        versions.spark.readStream.option("path", other).table(f"{versions.name}.db.t")
+
+
+def test_options_choose_versions_with_the_columns_of_now(versions: Catalog) -> None:
+    versions.refuses("SELECT * FROM @.t WITH (version = 1)", "column 's' is not in the table.*VERSION AS OF")
+    versions.refuses("SELECT * FROM @.t WITH (branch = 'b')", "column 's' is not in the table.*branch_b")
+    versions.sql("INSERT INTO @.t VALUES (3, 'y')")
+    assert versions.sql("SELECT count(*) FROM @.t WITH (version = 3)") == [(2,)]
+
+
 def test_branches_have_names(versions: Catalog) -> None:
     assert versions.sql("SELECT * FROM @.t.branch_b ORDER BY id") == [(1,), (2,)]
     versions.sql("INSERT INTO @.t.branch_b VALUES (3)")

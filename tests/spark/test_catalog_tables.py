@@ -444,6 +444,24 @@ class TestDivisions:
         assert ids(sql) == [0, 1, 2, 3]
 
 
+def test_a_name_is_not_moved_by_the_option_path(sql: SparkSession, birds: str, path: str) -> None:
+    overwrite(sql.range(90, 91), path)
+    seven = sql.range(7, 8)
+    for act in (
+        lambda: sql.read.option("path", path).table("birds").collect(),
+        lambda: sql.sql(f"INSERT INTO birds WITH (path = '{path}') VALUES (7)"),
+        lambda: seven.writeTo("birds").option("path", path).append(),
+        lambda: seven.write.format("lance").option("path", path).insertInto("birds"),
+        lambda: seven.write.format("lance").option("path", path).mode("append").saveAsTable("birds"),
+    ):
+        with pytest.raises(PySparkException, match="the option 'path' of the query is"):
+            act()
+    assert rows_of(birds) == [0, 1, 2, 3]
+    assert rows_of(path) == [90]
+    seven.write.format("lance").option("path", birds).mode("append").saveAsTable("birds")
+    assert ids(sql) == [0, 1, 2, 3, 7]
+
+
 @pytest.mark.parametrize("start", ["", "file:"])
 def test_percent_signs_in_a_location_are_no_codes(planner: SparkSession, tmp_path: Path, start: str) -> None:
     for name in ("a%2541b", "sp ace%2541"):

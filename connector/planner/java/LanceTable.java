@@ -108,7 +108,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap more) {
-    Map all = Python.merged(options, more.asCaseSensitiveMap());
+    Map all = QueryOptions.of(options, more.asCaseSensitiveMap());
     return new LanceScanBuilder(schema, all, facts(all));
   }
 
@@ -118,6 +118,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
     boolean isNamed = Versions.isNamed(all);
     Facts found = isOwn && isNamed ? loaded() : Versions.ofThisQuery(all, schema, isOwn && isCatalogs ? loaded() : null);
     boolean hasChanged = !isNamed && facts != null && !found.version().equals(facts.version());
+    if (isCatalogs && QueryOptions.choose(options, all)) Versions.checkChosen(found);
     if (isCatalogs || hasChanged) Versions.check(found, options);
     return found;
   }
@@ -138,7 +139,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
     List names = Arrays.asList(info.schema().fieldNames());
     SchemaUtils$.MODULE$.checkColumnNameDuplication(scala.jdk.javaapi.CollectionConverters.asScala(names).toSeq(),
         SQLConf$.MODULE$.get().caseSensitiveAnalysis());
-    Map all = Python.merged(options, info.options().asCaseSensitiveMap());
+    Map all = QueryOptions.of(options, info.options().asCaseSensitiveMap());
     all.put("__lance.names_checked", "true");
     if (SQLConf$.MODULE$.get().getConfString("spark.speculation", "false").equals("true")) {
       all.put("__lance.speculation", "true");
@@ -162,7 +163,7 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
   public void deleteWhere(Predicate[] predicates) { Deletion.run(predicates, schema, all(), facts(all())); }
 
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
-    Map all = Python.merged(options, info.options().asCaseSensitiveMap());
+    Map all = QueryOptions.of(options, info.options().asCaseSensitiveMap());
     return new RowLevel(schema, all, facts(all), info);
   }
 

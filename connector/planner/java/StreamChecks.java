@@ -54,7 +54,9 @@ final class StreamChecks extends AbstractFunction1 {
     if (!(relation.table() instanceof LanceTable)) return;
     LanceTable table = (LanceTable) relation.table();
     Map own = Python.merged(table.options, Collections.emptyMap());
-    Map all = Python.merged(table.options, relation.extraOptions().asCaseSensitiveMap());
+    Map given = relation.extraOptions().asCaseSensitiveMap();
+    Map all = Python.merged(table.options, given);
     if (!all.equals(own)) Python.demand("check_stream", all, table.schema());
+    QueryOptions.of(table.options, given);
   }
 }

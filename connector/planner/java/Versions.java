@@ -68,6 +68,14 @@ final class Versions {
     return Facts.of(same, schema);
   }
 
+  /** Refuses a version that the options of a query choose if its columns are not those of the table. */
+  static void checkChosen(Facts facts) {
+    if (facts.misfit() == null) return;
+    throw new IllegalArgumentException(facts.misfit() + ". A query that chooses another version or branch by an option sees"
+        + " the columns that the table has now: name it by VERSION AS OF or TIMESTAMP AS OF, by the options versionAsOf or"
+        + " timestampAsOf, or as t.branch_b, all of tables of Lance catalogs, or load its path");
+  }
+
   /** Refuses a version that does not have the columns of a relation, as Spark does for the tables of catalogs. Columns of
    * the session catalog may differ for good, unless it is extended. */
   static void check(Facts facts, Map options) {

@@ -24,7 +24,7 @@ abstract class ChangingCatalog implements TableCatalog {
 
   public Changelog loadChangelog(Identifier table, ChangelogContext context, CaseInsensitiveStringMap more)
       throws NoSuchTableException {
-    Map options = Python.merged(options(table), own(more));
+    Map options = QueryOptions.of(options(table), own(more));
     options.put("readChangeFeed", "true");
     bound(options, context.range());
     LanceTable found = (LanceTable) load(table, options);

@@ -1,0 +1,62 @@
+package lance;
+
+import java.util.Collections;
+import java.util.Map;
+import org.apache.hadoop.fs.Path;
+
+/**
+ * The options of a query, together with those of the table that it names. A query may choose a version or a branch where
+ * its table has none. It cannot move the name to another table: Spark would check its columns and rights, and refresh what
+ * is cached, for one table, while rows are read from another one or added to it.
+ */
+final class QueryOptions {
+  private static final String[] CHOICES = {"branch", "version", "tag", "timestamp"};
+
+  private QueryOptions() {}
+
+  /** Returns all options; those of the query override those of the table. */
+  static Map of(Map table, Map query) {
+    Map own = Python.merged(table, Collections.emptyMap());
+    Map given = Python.merged(query, Collections.emptyMap());
+    if (given.containsKey("path") && !isSamePath((String) own.get("path"), (String) given.get("path"))) {
+      throw refusal("path", own, given);
+    }
+    if (given.containsKey("metadata_table") && !own.containsKey("metadata_table")) {
+      throw new IllegalArgumentException("the option 'metadata_table' is for paths: name the metadata table of a table of"
+          + " a catalog, as t." + given.get("metadata_table"));
+    }
+    refuseOther("metadata_table", own, given);
+    for (int i = 0; i < CHOICES.length; i++) refuseOther(CHOICES[i], own, given);
+    return Python.merged(own, given);
+  }
+
+  /** Whether all options choose a version or a branch, and those of the table alone do not. */
+  static boolean choose(Map table, Map all) {
+    Map own = Python.merged(table, Collections.emptyMap());
+    for (int i = 0; i < CHOICES.length; i++) if (all.containsKey(CHOICES[i]) && !own.containsKey(CHOICES[i])) return true;
+    return false;
+  }
+
+  private static void refuseOther(String name, Map own, Map given) {
+    boolean hasBoth = own.containsKey(name) && given.containsKey(name);
+    if (hasBoth && !own.get(name).equals(given.get(name))) throw refusal(name, own, given);
+  }
+
+  private static IllegalArgumentException refusal(String name, Map own, Map given) {
+    return new IllegalArgumentException("the option '" + name + "' of the query is '" + given.get(name) + "', but that of"
+        + " its table is '" + own.get(name) + "'. They contradict each other: leave the option out, or name the other"
+        + " table");
+  }
+
+  private static boolean isSamePath(String one, String other) {
+    return one != null && other != null && plain(one).equals(plain(other));
+  }
+
+  /** A path without the scheme, which `file:` and paths of stores may have in several forms. */
+  private static String plain(String path) {
+    java.net.URI place = new Path(path).toUri();
+    boolean isRelative = place.getScheme() == null && !place.getPath().startsWith("/");
+    if (isRelative) return new java.io.File(place.getPath()).getAbsolutePath();
+    return place.getAuthority() == null ? place.getPath() : place.getAuthority() + place.getPath();
+  }
+}
