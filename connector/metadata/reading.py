@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from connector.metadata.tables import TABLES, MetadataTable
 from connector.options.options import LanceOptions
 from connector.options.snapshot import open_at, open_snapshot
+from connector.read.task_errors import told_briefly
 from connector.types.schemas import to_exchange_schema
 from lance_format import InvalidInputError, LanceDataset, NotSupportedError
 
@@ -94,6 +95,7 @@ class MetadataReader(DataSourceReader):
         """The tasks of the scan, for the planner bridge, which counts their rows."""
         return []
 
+    @told_briefly
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Yield the rows in batches."""
         table = _table(self._options)

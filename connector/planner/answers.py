@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import base64
 import json
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from connector.jobs.sizes import DEFAULT_BYTES
@@ -21,7 +23,7 @@ from connector.read.predicates import filterable_columns
 from connector.types.arrays import convert
 from connector.types.schemas import to_exchange_schema
 from connector.write.pickling import pickle_writer
-from lance_format import ColumnBounds, LanceDataset, LanceField
+from lance_format import ColumnBounds, LanceDataset, LanceError, LanceField
 
 Source = Callable[[dict[str, str]], Any]
 """Makes a data source from its options."""
@@ -187,6 +189,8 @@ def in_schema(answer: Mapping[str, Any]) -> StructType:
 def answer(source: Source, question: str, options: Mapping[str, str], schema: str | None) -> dict[str, Any]:
     """Answer one question about the table that some options name.
 
+    An error is an answer, too, which the bridge raises. It is told in a line if it is meant for users.
+
     Parameters
     ----------
     source : callable
@@ -197,13 +201,16 @@ def answer(source: Source, question: str, options: Mapping[str, str], schema: st
     schema : str, optional
         The columns of the question, as JSON.
     """
-    return _ANSWERS[question](source({name.lower(): value for name, value in options.items()}), schema)
+    try:
+        return _ANSWERS[question](source({name.lower(): value for name, value in options.items()}), schema)
+    except (LanceError, PySparkException, KeyboardInterrupt) as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    except BaseException:  # Also of an exit, after which py4j would close its connection.
+        return {"error": traceback.format_exc()}
 
 
 class Answers:
     """Server of the planner's questions in the driver's Python: a `java.util.function.Function` of JSON to JSON.
-
-    A failure only counts as no answer: the planner then queries a worker, whose errors Spark can show.
 
     Parameters
     ----------
@@ -216,12 +223,8 @@ class Answers:
 
     def apply(self, question: str) -> str:
         """Answer one question."""
-        try:
-            asked = json.loads(question)
-            found = answer(self._source, asked["ask"], asked["options"], asked["schema"])
-        except BaseException as error:  # Also of an interrupt, after which py4j would close its connection.
-            found = {"error": f"{type(error).__name__}: {error}"}
-        return json.dumps(found)
+        asked = json.loads(question)
+        return json.dumps(answer(self._source, asked["ask"], asked["options"], asked["schema"]))
 
     class Java:
         """Interface that py4j offers to Java."""

@@ -27,6 +27,7 @@ from connector.read.partition import ScanPartition
 from connector.read.pushed import Pushed
 from connector.read.reader import LanceReader
 from connector.read.shared_functions import SharedFunctions
+from connector.read.task_errors import told_briefly
 from connector.read.values import to_value
 from connector.types.batches import join, split
 from connector.types.schemas import to_exchange_schema
@@ -73,6 +74,7 @@ class AggregateReader(LanceReader):
         self._functions = self._shared.computed
         self._values = Together([*self._groups, *(value for _, values in self._functions for value in values)])
 
+    @told_briefly
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Aggregate the rows of one task; without groups, one row at least is returned.
 

@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 from connector.options.options import LanceOptions
 from connector.read.pushed import Pushed
 from connector.read.reader import LanceReader
+from connector.read.task_errors import told_briefly
 from connector.types.batches import join
 from connector.types.schemas import to_exchange_schema
 from lance_format import InvalidInputError
@@ -58,6 +59,7 @@ class FirstRowsReader(LanceReader):
         except (ValueError, TypeError, KeyError, StopIteration) as error:
             raise InvalidInputError(f"the groups {pushed.first!r:.200} cannot be read") from error
 
+    @told_briefly
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Read one task; see `LanceReader`."""
         rows = self._first_rows()

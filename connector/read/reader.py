@@ -23,6 +23,7 @@ from connector.options.options import LanceOptions
 from connector.options.snapshot import open_at
 from connector.read.partition import ScanPartition
 from connector.read.pushed import Pushed
+from connector.read.task_errors import told_briefly
 from connector.types.batches import split, to_spark
 from connector.types.compatibility import check_readable
 from connector.types.schemas import to_exchange_schema
@@ -130,6 +131,7 @@ class LanceReader(DataSourceReader):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_dataset", "tasks")}
 
+    @told_briefly
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Read one task, in batches of exactly the schema that Spark expects.
 

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from connector.options.change_options import LATEST
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at
+from connector.read.task_errors import told_briefly
 from connector.stream.changes_reading import (
     CHANGE_FIELDS,
     KEEP_VERSIONS,
@@ -211,6 +212,7 @@ class ChangesReader(DataSourceReader):
     def __getstate__(self) -> dict[str, Any]:
         return {"_rows": self._rows}
 
+    @told_briefly
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Read one task."""
         if isinstance(partition, ChangePartition):

@@ -78,6 +78,11 @@ class Part:
         """Number of rows at most."""
         return self.rows.num_rows
 
+    @property
+    def fragment_ids(self) -> set[int]:
+        """Ids of the fragments of the version that have the rows."""
+        return self.rows.fragment_ids if isinstance(self.rows, ScanTask) else {self.rows.fragment_id}
+
 
 @dataclass(frozen=True, slots=True)
 class ChangePartition(InputPartition):
@@ -89,6 +94,16 @@ class ChangePartition(InputPartition):
     """
 
     parts: tuple[Part, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows at most."""
+        return sum(part.num_rows for part in self.parts)
+
+    @property
+    def fragment_ids(self) -> set[int]:
+        """Ids of the fragments that the task reads."""
+        return set[int]().union(*(part.fragment_ids for part in self.parts))
 
 
 @dataclass(frozen=True)

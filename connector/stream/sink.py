@@ -30,6 +30,7 @@ from pyspark.sql.types import StructType
 
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at
+from connector.read.task_errors import told_briefly
 from connector.stream.sink_form import SinkForm
 from connector.write.writer import LanceWriter, collect, delete_files
 from lance_format import BatchMarker, CommitError, FragmentMetadata, LanceError, NotSupportedError, TableWrite
@@ -78,6 +79,7 @@ class StreamSink(DataSourceStreamArrowWriter):
         self._config = dict(config)
         self._plan = plan
 
+    @told_briefly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkMessage:
         """Write one partition of a batch; nothing if the table has the batch.
 

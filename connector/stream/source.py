@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at
+from connector.read.task_errors import told_briefly
 from connector.stream.changes import check_options, open_feed, plan_changes, starting_version
 from connector.stream.changes_reading import ChangePartition, Commit, Part, RowReader, pack, without_change_fields
 from connector.stream.offsets import Offset
@@ -162,6 +163,7 @@ class LanceStreamReader(DataSourceStreamReader):
             position = self._after(position, delivery)
         return pack(self._plan(parts), self._rows)
 
+    @told_briefly
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task."""
         if isinstance(partition, ChangePartition):

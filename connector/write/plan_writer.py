@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from connector.read.task_errors import told_briefly
 from connector.write.commit_message import TaskMessage
 from connector.write.writer import delete_files, task_number
 from lance_format import CommitError, LanceDataset, WriterPlan
@@ -54,6 +55,7 @@ class PlanWriter(DataSourceArrowWriter, ABC):
         batches : iterator of pyarrow.RecordBatch
         """
 
+    @told_briefly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """Write one partition; after a failure its open files are deleted.
 

@@ -29,6 +29,7 @@ import lance_format
 from connector.options.column_options import apply_to_new, check_against_table
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at
+from connector.read.task_errors import told_briefly
 from connector.types.batches import to_stored
 from connector.types.compatibility import check_appendable, name_as_stored, with_new_fields
 from connector.types.declared_types import with_entries_of_fields
@@ -144,6 +145,7 @@ class LanceWriter(DataSourceArrowWriter):
         """The plan of the write."""
         return self._table_write
 
+    @told_briefly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> LanceCommitMessage:
         """Write one partition; delete its files before an error reaches Spark.
 

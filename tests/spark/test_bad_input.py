@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 import lance_format
+from connector.source.data_source import LanceDataSource
 from lance_format.proto import table_pb2
 from tests.spark.conftest import append, files, load, overwrite
 from tests.table.builders import with_checksum
@@ -230,3 +231,45 @@ class TestWriting:
 
         with pytest.raises(PySparkException, match=r"lance_format\.errors\."):
             append(load(spark, table).coalesce(1).mapInArrow(remove, "id long, name string"), table)
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["driver", "worker"])
+def test_errors_of_planning_are_a_line(
+    planner: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    append(planner.range(3), path)
+    if not answers:
+        monkeypatch.setattr("connector.planner.answers.Answers.apply", lambda *_: 1 / 0)
+    for attempt, message in (
+        (lambda: load(planner, f"{path}x"), "describe .*: DatasetNotFoundError: there is no Lance table at"),
+        (lambda: load(planner, path, version=99), "describe .*: VersionNotFoundError: .* has no version 99"),
+        (lambda: load(planner, path, nonsense=1), "describe .*: InvalidInputError: unknown option 'nonsense'"),
+    ):
+        with pytest.raises(AnalysisException, match=f"^.PYTHON_DATA_SOURCE_ERROR. Failed to {message}") as error:
+            attempt()
+        assert "Traceback" not in str(error.value)
+        assert "\n" not in str(error.value).strip()
+
+
+def test_errors_of_writes_are_a_line(planner: SparkSession, path: str) -> None:
+    append(planner.range(3), path)
+    with pytest.raises(AnalysisException, match=r"Failed to write .*: SchemaMismatchError: .* column 'x'") as error:
+        append(planner.range(3).withColumnRenamed("id", "x"), path)
+    assert "\n" not in str(error.value).strip()
+
+
+def test_errors_of_tasks_have_no_traceback_of_ours(planner: SparkSession, path: str) -> None:
+    append(planner.range(3), path)
+    shutil.rmtree(f"{path}/data")
+    with pytest.raises(PySparkException, match=r"DatasetNotFoundError: the data file .* is missing") as error:
+        load(planner, path).collect()
+    assert str(error.value).count("  File ") == 1
+
+
+def test_errors_that_no_user_is_to_see_have_a_traceback(
+    planner: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(planner.range(3), path)
+    monkeypatch.setattr(LanceDataSource, "describe", lambda *_: 1 / 0)
+    with pytest.raises(AnalysisException, match=r"(?s)Failed to describe .*Traceback.*ZeroDivisionError"):
+        load(planner, path)

@@ -129,7 +129,7 @@ def test_of_two_that_create_a_table_one_does(planner: SparkSession, path: str) -
 def test_workers_look_where_the_driver_does_not(
     planner: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connector.planner.answers.Answers.apply", lambda *_: '{"error": "asleep"}')
+    monkeypatch.setattr("connector.planner.answers.Answers.apply", lambda *_: 1 / 0)
     _save(planner, path, "ignore")
     _save(planner, path, "ignore", start=50)
     assert _ids(path) == list(range(10))

@@ -224,11 +224,11 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
     StreamChecks.install();
     if (!isInQuery(table) && !tableExists(table)) {
       boolean isOfTable = isNamedInQuery() && owner(table) != table && tableExists(main(table));
-      if (isOfTable) Facts.demanded(options); // its error names the branches
+      if (isOfTable) Facts.of(options, null); // its error names the branches
       throw noSuch(table);
     }
     Evolution.addHeld(options);
-    Facts facts = Facts.demanded(options);
+    Facts facts = Facts.of(options, null);
     Map properties = new HashMap((Map) act("describe", options, Collections.emptyMap(), null).get("properties"));
     properties.put(TableCatalog.PROP_PROVIDER, Python.NAME);
     properties.put(TableCatalog.PROP_LOCATION, facts.uri()); // of a branch its own

@@ -53,7 +53,7 @@ public class SessionCatalog extends DelegatingCatalogExtension {
     if (!isThere && version == null) return new LanceTable(table.schema(), options, null, true);
     options.put(Evolution.ENTRY, new TableIdentifier(entry.identifier().table(), entry.identifier().database()).quotedString());
     Evolution.addHeld(options);
-    Facts facts = Facts.demanded(options);
+    Facts facts = Facts.of(options, null);
     return Evolution.table(name() + "." + entry.identifier().table(), facts.schema(), options, facts, table.properties());
   }
 

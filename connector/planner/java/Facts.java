@@ -26,9 +26,6 @@ final class Facts {
   /** Asks for the columns of a schema, or for all that the options name if it is null. */
   static Facts of(Map options, StructType schema) { return new Facts(Python.ask("describe", options, schema)); }
 
-  /** Asks for all columns; errors are those of the driver's Python process. */
-  static Facts demanded(Map options) { return new Facts(Python.demand("describe", options, null)); }
-
   /** The reason why the table cannot be read with the requested schema; null if it can. */
   String misfit() { return (String) answer.get("misfit"); }
 

@@ -179,7 +179,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** The share of the rows that tasks read which passes the filters, as a sample has it; 1 if nothing is known. */
   synchronized double share() {
     if (share < 0) {
-      Map found = hasChoice() ? Python.askDriver("share", options, schema) : null;
+      Map found = hasChoice() ? Python.hint("share", options, schema) : null;
       double sampled = found == null ? 0 : ((Number) found.get("sampled")).doubleValue();
       share = sampled == 0 ? 1 : Math.max(((Number) found.get("passed")).doubleValue(), 1) / sampled;
     }

@@ -16,7 +16,7 @@ import org.apache.spark.unsafe.Platform;
 
 /**
  * Questions to Python. The driver's own Python process answers them through py4j in a millisecond. If it does not
- * answer, Spark forks a Python worker as for any Python data source, which also raises the errors that Spark raises.
+ * answer, Spark forks a Python worker as for any Python data source.
  */
 public final class Python {
   public static final String NAME = "lance";
@@ -35,26 +35,46 @@ public final class Python {
 
   static PythonDataSourceV2 source() { return new KnownSource(); }
 
-  /** Returns null if the driver's Python process does not answer; a worker will then raise the error. */
+  /** Returns null if the driver's Python process does not answer, or has an error to tell. */
+  static Map hint(String what, Map options, StructType schema) {
+    Map answer = reply(what, options, schema);
+    return answer == null || answer.containsKey("error") ? null : answer;
+  }
+
+  /** Returns null if the driver's Python process does not answer. */
   static Map askDriver(String what, Map options, StructType schema) {
+    Map answer = reply(what, options, schema);
+    return answer == null ? null : checked(what, options, answer);
+  }
+
+  static Map ask(String what, Map options, StructType schema) {
+    Map answer = askDriver(what, options, schema);
+    return answer == null ? askWorker(what, options, schema) : answer;
+  }
+
+  /** Asks for a change. It may have been made though there is no answer, so no worker is asked then. */
+  static Map demand(String what, Map options, StructType schema) {
+    Function driver = callback;
+    if (driver == null) return askWorker(what, options, schema);
+    return checked(what, options, parse((String) driver.apply(question(what, options, schema))));
+  }
+
+  private static Map reply(String what, Map options, StructType schema) {
     Function driver = callback;
     if (driver == null) return null;
     try {
-      Map answer = parse((String) driver.apply(question(what, options, schema)));
-      return answer.containsKey("error") ? null : answer;
+      return parse((String) driver.apply(question(what, options, schema)));
     } catch (RuntimeException e) {
       return null;
     }
   }
 
-  /** Asks for a change, or about something that may be absent: an error is raised, rather than a worker asked again. */
-  static Map demand(String what, Map options, StructType schema) {
-    Function driver = callback;
-    if (driver == null) return askWorker(what, options, schema);
-    Map answer = parse((String) driver.apply(question(what, options, schema)));
+  /** Raises the error of an answer, if it is one, in the form of Spark's own. */
+  private static Map checked(String what, Map options, Map answer) {
     if (answer.containsKey("error")) {
-      Platform.throwException(QueryCompilationErrors$.MODULE$.pythonDataSourceError(
-          what.equals("act") ? (String) options.get("__lance.action") : what, NAME, (String) answer.get("error")));
+      String action = what.equals("act") ? (String) options.get("__lance.action") : what.equals("exists") ? "find" : what;
+      Platform.throwException(
+          QueryCompilationErrors$.MODULE$.pythonDataSourceError(action, NAME, (String) answer.get("error")));
     }
     return answer;
   }
@@ -67,18 +87,13 @@ public final class Python {
     return json(question);
   }
 
-  static Map ask(String what, Map options, StructType schema) {
-    Map answer = askDriver(what, options, schema);
-    return answer == null ? askWorker(what, options, schema) : answer;
-  }
-
   private static Map askWorker(String what, Map options, StructType schema) {
     Map all = new HashMap(Hadoop.with(options));
     all.put("__lance.ask", what);
     if (schema != null) all.put("__lance.schema", schema.json());
     PythonDataSourceCreationResult answer =
         source().getOrCreateDataSourceInPython(NAME, new CaseInsensitiveStringMap(all), scala.Option.empty());
-    return parse(answer.schema().fields()[0].metadata().getString("answer"));
+    return checked(what, options, parse(answer.schema().fields()[0].metadata().getString("answer")));
   }
 
   /** Merges options; the second map overrides the first, ignoring the case of names. */

@@ -49,14 +49,16 @@ final class QueryOptions {
   }
 
   private static boolean isSamePath(String one, String other) {
-    return one != null && other != null && plain(one).equals(plain(other));
+    return one != null && other != null && (one.equals(other) || plain(one).equals(plain(other)));
   }
 
-  /** A path without the scheme, which `file:` and paths of stores may have in several forms. */
+  /** A path in one of its forms: local ones have `file:` or no scheme, those of S3 one of several. */
   private static String plain(String path) {
     java.net.URI place = new Path(path).toUri();
-    boolean isRelative = place.getScheme() == null && !place.getPath().startsWith("/");
-    if (isRelative) return new java.io.File(place.getPath()).getAbsolutePath();
-    return place.getAuthority() == null ? place.getPath() : place.getAuthority() + place.getPath();
+    String scheme = place.getScheme();
+    if (scheme == null && !place.getPath().startsWith("/")) return new java.io.File(place.getPath()).getAbsolutePath();
+    if (scheme == null || scheme.equalsIgnoreCase("file")) return place.getPath();
+    boolean isS3 = scheme.equalsIgnoreCase("s3a") || scheme.equalsIgnoreCase("s3n");
+    return (isS3 ? "s3" : scheme) + "://" + place.getAuthority() + place.getPath();
   }
 }

@@ -55,7 +55,7 @@ final class Summary implements LocalScan {
       if (columns[i] == null) return null;
       if (!Arrays.asList(wanted.fieldNames()).contains(columns[i].name())) wanted = wanted.add(columns[i]);
     }
-    Map bounds = wanted.isEmpty() ? Collections.emptyMap() : Python.askDriver("bounds", options, wanted);
+    Map bounds = wanted.isEmpty() ? Collections.emptyMap() : Python.hint("bounds", options, wanted);
     if (bounds == null) return null;
     StructType schema = new StructType();
     Object[] values = new Object[functions.length];
