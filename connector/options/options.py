@@ -204,8 +204,9 @@ def _check_one_version(parsed: Mapping[str, Any]) -> None:
     for one, others in _CONTRADICTIONS.items():
         both = [other for other in others if one in parsed and other in parsed]
         if both:
+            remedy = "a tag says which branch, so leave that out" if {one, both[0]} == {"branch", "tag"} else "keep one"
             raise InvalidInputError(
-                f"the options {one!r} and {both[0]!r} contradict each other: each says which version to read; keep one"
+                f"the options {one!r} and {both[0]!r} contradict each other: each says which version to read; {remedy}"
             )
 
 

@@ -496,6 +496,9 @@ def test_options_do_not_replace_what_a_name_says(versions: Catalog) -> None:
     versions.refuses("INSERT INTO @.t.branch_b WITH (branch = 'main') VALUES (7)", "option 'branch'")
     versions.refuses(f"{count} VERSION AS OF 1 WITH (version = 2)", "option 'version' of the query is '2'")
     versions.refuses(f"{count} WITH (metadata_table = 'files')", r"as t\.files")
+    versions.refuses(
+        "SELECT * FROM @.t WITH (columns = '[\"id\"]')", "option 'columns' is for paths: select the columns"
+    )
     versions.refuses("SELECT * FROM @.t.files WITH (metadata_table = 'tags')", "option 'metadata_table'")
     assert versions.sql(f"{count} WITH (path = 'file:{versions.path('t')}/')") == [(2,)]
     assert versions.sql("SELECT count(*) FROM @.t.branch_b WITH (branch = 'b')") == [(2,)]

@@ -10,6 +10,7 @@ import org.apache.hadoop.fs.Path;
  * is cached, for one table, while rows are read from another one or added to it.
  */
 final class QueryOptions {
+  private static final String[] COLUMNS = {"columns", "metadata_columns"};
   private static final String[] CHOICES = {"branch", "version", "tag", "timestamp"};
 
   private QueryOptions() {}
@@ -20,6 +21,11 @@ final class QueryOptions {
     Map given = Python.merged(query, Collections.emptyMap());
     if (given.containsKey("path") && !isSamePath((String) own.get("path"), (String) given.get("path"))) {
       throw refusal("path", own, given);
+    }
+    for (int i = 0; i < COLUMNS.length; i++) {
+      if (!given.containsKey(COLUMNS[i]) || own.containsKey(COLUMNS[i])) continue;
+      throw new IllegalArgumentException(
+          "the option '" + COLUMNS[i] + "' is for paths: select the columns of a table that has a name");
     }
     if (given.containsKey("metadata_table") && !own.containsKey("metadata_table")) {
       throw new IllegalArgumentException("the option 'metadata_table' is for paths: name the metadata table of a table of"

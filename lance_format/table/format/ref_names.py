@@ -68,6 +68,6 @@ def check_new_branch_name(name: str) -> str:
 
 def _check_segment(segment: Any, kind: str, name: Any) -> None:
     if not isinstance(segment, str) or not _SEGMENT.fullmatch(segment):
-        raise InvalidInputError(f"the {kind} name {name!r} is not made of letters, digits and . _ -; choose another")
+        raise InvalidInputError(f"the {kind} name {name!r} has other characters than ASCII letters, digits and . _ -")
     if ".." in segment or segment.endswith(".lock"):
         raise InvalidInputError(f"the {kind} name {name!r} has two dots in a row, or ends with .lock; choose another")
