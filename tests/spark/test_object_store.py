@@ -47,14 +47,21 @@ def check_no_secret(frame: DataFrame) -> None:
     assert not [text for text in texts if SECRET in text]
 
 
+@pytest.fixture
+def remote(planner: SparkSession, options: dict[str, str]) -> Iterator[str]:
+    """Return a catalog with the options of the store. Events of later tests have its settings, if they stay."""
+    settings = {f"spark.sql.catalog.remote.{name}": value for name, value in options.items()}
+    settings["spark.sql.catalog.remote"] = "lance.Catalog"
+    for name, value in settings.items():
+        planner.conf.set(name, value)
+    yield "remote"
+    for name in settings:
+        planner.conf.unset(name)
+
+
 @pytest.mark.slow
-def test_sql_on_a_table_by_its_uri(
-    planner: SparkSession, s3_server: ObjectServer, options: dict[str, str], path: str
-) -> None:
-    planner.conf.set("spark.sql.catalog.remote", "lance.Catalog")
-    for name, value in options.items():
-        planner.conf.set(f"spark.sql.catalog.remote.{name}", value)
-    table = f"remote.`{path}`"
+def test_sql_on_a_table_by_its_uri(planner: SparkSession, s3_server: ObjectServer, remote: str, path: str) -> None:
+    table = f"{remote}.`{path}`"
     planner.sql(f"CREATE TABLE {table} (id BIGINT NOT NULL, name STRING, PRIMARY KEY (id))")
     planner.sql(f"INSERT INTO {table} VALUES (1, 'owl'), (2, 'emu'), (3, 'auk')")
     planner.sql(f"ALTER TABLE {table} ADD COLUMN weight DOUBLE")
