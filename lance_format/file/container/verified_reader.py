@@ -133,6 +133,7 @@ class VerifiedReader:
                 source.give_back(count, num_bytes)
                 if is_first and count:
                     source.announce(ranges[count:], (time.perf_counter() - start) / count)
+                out.flags.writeable = False  # Like bytes, so that other kernels are compiled for one of both.
                 for position, size in zip(positions[:count].tolist(), sizes[done : done + count].tolist(), strict=True):
                     yield out[position : position + size]
                 if other >= 0:
