@@ -51,7 +51,7 @@ def locate(spark: SparkSession, name: str) -> Location:
     """
     parts = parse_table_name(name)
     if len(parts) == 2 and parts[0].lower() == _LANCE and "/" in parts[1]:
-        return _location(spark, parts, parts[1])
+        return Location(parts[1], options_of_name(spark, parts))
     from pyspark.errors import AnalysisException, UnsupportedOperationException
 
     try:
@@ -71,11 +71,7 @@ def locate(spark: SparkSession, name: str) -> Location:
         raise InvalidInputError(
             f"{name} is declared with options that show a part of a table: use LanceTable.forPath with its path"
         )
-    return _location(spark, parts, _path(details["Location"]))
-
-
-def _location(spark: SparkSession, parts: tuple[str, ...], path: str) -> Location:
-    return Location(path, options_of_name(spark, parts))
+    return Location(_path(details["Location"]), options_of_name(spark, parts))
 
 
 def parse_table_name(name: str) -> tuple[str, ...]:

@@ -17,6 +17,12 @@ final class QueryOptions {
 
   /** Returns all options; those of the query override those of the table. */
   static Map of(Map table, Map query) {
+    check(table, query);
+    return Python.merged(table, query);
+  }
+
+  /** Refuses options of a query that contradict its table. */
+  static void check(Map table, Map query) {
     Map own = Python.merged(table, Collections.emptyMap());
     Map given = Python.merged(query, Collections.emptyMap());
     if (given.containsKey("path") && !isSamePath((String) own.get("path"), (String) given.get("path"))) {
@@ -33,7 +39,6 @@ final class QueryOptions {
     }
     refuseOther("metadata_table", own, given);
     for (int i = 0; i < CHOICES.length; i++) refuseOther(CHOICES[i], own, given);
-    return Python.merged(own, given);
   }
 
   /** Whether all options choose a version or a branch, and those of the table alone do not. */

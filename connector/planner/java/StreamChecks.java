@@ -57,6 +57,6 @@ final class StreamChecks extends AbstractFunction1 {
     Map given = relation.extraOptions().asCaseSensitiveMap();
     Map all = Python.merged(table.options, given);
     if (!all.equals(own)) Python.demand("check_stream", all, table.schema());
-    QueryOptions.of(table.options, given);
+    QueryOptions.check(table.options, given);
   }
 }

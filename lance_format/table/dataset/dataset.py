@@ -39,14 +39,13 @@ from lance_format.table.dataset.stats import LanceStats
 from lance_format.table.dataset.tags import Tags
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.table_directory import TableDirectory, wants_verification
-from lance_format.table.maintenance.deep_clone import deep_clone
+from lance_format.table.maintenance.clones import deep_clone, shallow_clone
 from lance_format.table.maintenance.drop_table import drop_table
 from lance_format.table.transaction.operations import Operation
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.branching import create_branch
 from lance_format.table.versions.checkout import Reference, check_out, check_out_as_of
 from lance_format.table.versions.history import load_latest, load_version
-from lance_format.table.versions.shallow_clone import shallow_clone
 from lance_format.table.versions.table_version import TableVersion
 
 
@@ -297,19 +296,13 @@ class LanceDataset(DatasetReports, DatasetChanges, DatasetColumns, DatasetMetada
         ----------
         target_path : str or path
             Directory of the clone, on the same disk or in the same bucket.
-        reference : int, str, or tuple of (str or None) and (int or None)
-            The version to share; see `checkout_version`. The clone has no earlier versions.
-        storage_options : mapping of str to str, optional
-            Options of the clone's storage. By default those of this table.
-        **options
-            See `dataset`.
+        reference, storage_options, **options
+            See `deep_clone`.
 
         Raises
         ------
-        DatasetExistsError
-            If the directory already holds a table.
-        VersionNotFoundError
-            If there is no such version.
+        DatasetExistsError, VersionNotFoundError
+            See `deep_clone`.
         InvalidInputError
             If the directory is in another store, or one of the two would lie in the other.
         """

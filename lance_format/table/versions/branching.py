@@ -22,7 +22,7 @@ from lance_format.table.format.manifest_file import serialize_manifest
 from lance_format.table.format.ref_names import check_new_branch_name
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.checkout import Reference, load_branch_history, main_of, resolve_reference
-from lance_format.table.versions.first_version import create_first_version
+from lance_format.table.versions.first_version import create_first_version, sharing_manifest
 from lance_format.table.versions.history import load_history
 from lance_format.table.versions.named_files import branch_roots, owner_of
 from lance_format.table.versions.refs import (
@@ -32,7 +32,6 @@ from lance_format.table.versions.refs import (
     load_branch,
     replace_ref,
 )
-from lance_format.table.versions.sharing import sharing_manifest
 from lance_format.table.versions.table_version import TableVersion
 
 
@@ -68,14 +67,13 @@ def create_branch(table: TableVersion, name: str, reference: Reference | None = 
         raise InvalidInputError(
             f"{directory} holds the versions of another branch; delete it first, or choose another name"
         )
-    identity = str(uuid.uuid4())
     started = _describe_start(main, parent, source.version, main.store.size(history.manifest_path(source.version)))
     # The writer that named a branch without a version has died, or will find that the name is no longer its own.
     (create_ref if exists or left_over is None else replace_ref)(main, name, started)
     try:
         load_branch_history(table, parent).load(source.version)
         main_uri = main_location(table.uri, table.manifest.branch)
-        first = sharing_manifest(source, identity, name, parent, branch_location(main_uri, parent), history.root)
+        first = sharing_manifest(source, name, branch_location(main_uri, parent), history.root)
         create_first_version(directory, first)
         _check_own(main, name, started, first)
     except CommitStateUnknownError:

@@ -1,33 +1,36 @@
-"""Copy of a version of a table, with all files that it needs, to another directory as a separate table."""
+"""Clones: a version of a table as a table of its own, with a copy of all files that it needs, or with the same ones."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-import time
-import uuid
 from collections.abc import Iterator, Mapping
 
-from lance_format.errors import DatasetExistsError, DatasetNotFoundError, InvalidInputError, NotSupportedError
+from lance_format.errors import DatasetExistsError, DatasetNotFoundError, InvalidInputError
 from lance_format.object_store import (
+    ALLOWED_BASE_PATHS,
     ObjectExistsError,
     ObjectNotFoundError,
     ObjectStore,
+    prefix_of,
     read_chunks,
     write_chunks,
 )
 from lance_format.progress import Work, advance, expect, is_reported
-from lance_format.table.format.file_entries import ExternalFile
+from lance_format.table.format.base_paths import lies_in
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
-from lance_format.table.format.layout import is_detached, transaction_name
+from lance_format.table.format.layout import is_detached, main_location
 from lance_format.table.format.manifest import Manifest
-from lance_format.table.format.successor import make_successor
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.maintenance.file_inventory import DATA_FILE, TRANSACTION_FILE, list_named_files
-from lance_format.table.transaction.transaction import serialize_clone
 from lance_format.table.versions.checkout import Reference, check_out
-from lance_format.table.versions.first_version import create_first_version
+from lance_format.table.versions.first_version import (
+    check_row_ids,
+    create_first_version,
+    first_manifest,
+    sharing_manifest,
+)
 from lance_format.table.versions.history import load_history
 from lance_format.table.versions.planned_change import bytes_of
 from lance_format.table.versions.table_version import TableVersion
@@ -45,9 +48,9 @@ def deep_clone(
     ----------
     table : TableVersion
     target : str or path
-        Directory of the copy. Its first version has the number of the copied one.
+        Directory of the clone. Its first version has the number of the cloned one.
     reference : int, str, or tuple of (str or None) and (int or None)
-        The version to copy; see `lance_format.table.versions.checkout`.
+        The version to clone; see `lance_format.table.versions.checkout`.
     storage_options : mapping of str to str, optional
         Options of the target's storage.
 
@@ -62,23 +65,95 @@ def deep_clone(
     NotSupportedError
         If the version keeps row ids in separate files.
     """
-    source = check_out(table, reference)
-    if is_detached(source.manifest.version):
-        raise InvalidInputError(f"version {source.manifest.version} is detached, and cannot be cloned")
-    _check_row_ids(source.manifest)
+    source = _check_out(table, reference)
+    for fragment in source.manifest.fragments:
+        check_row_ids(fragment)
     directory = TableDirectory.at(target, storage_options)
-    directory.store.check_writable(directory.root)
-    if load_history(directory).names:
-        raise DatasetExistsError(f"the table {directory} exists; choose another path for the clone")
+    _check_free(directory)
     rows = _rows_by_file(source)
     expect(Work.COPYING, sum(rows.values()), bytes_of(source.manifest.fragments))
     for root, path in _files(source):
         _copy(source.store, f"{root}/{path}", directory.store, directory.path(path))
         advance(Work.COPYING, rows.get(path, 0), 0)
+    _create(directory, _copied_manifest(source))
+
+
+def shallow_clone(
+    table: TableVersion,
+    target: str | os.PathLike[str],
+    reference: Reference,
+    storage_options: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Make a table that begins with a version of another one, and shares its files.
+
+    Parameters
+    ----------
+    table, target, reference, storage_options
+        See `deep_clone`.
+
+    Returns
+    -------
+    dict of str to str
+        Options with which the clone can be opened: these, and the directories that it may read.
+
+    Raises
+    ------
+    DatasetExistsError
+        If the target already holds a table.
+    VersionNotFoundError
+        If there is no such version.
+    InvalidInputError
+        If the target is in another store, or one of the two tables would lie in the directory of the other.
+    NotSupportedError
+        If the version keeps row ids in separate files, or has features that are unknown.
+    """
+    source = _check_out(table, reference)
+    manifest = source.manifest
+    manifest.check_writable(f"the table {source.root}")
+    main = main_location(source.root, manifest.branch)
+    options = _with_allowed(storage_options or {}, [source.uri, *(base.path for base in manifest.message.base_paths)])
+    directory = TableDirectory.at(target, options)
+    if prefix_of(directory.root) != prefix_of(main):
+        raise InvalidInputError(
+            f"{directory} is in another store than {main}, and cannot share its files; copy the table by deep_clone"
+        )
+    if lies_in(directory.root, main) or lies_in(main, directory.root):
+        raise InvalidInputError(f"of {directory} and {main}, one lies in the other; choose another path for the clone")
+    _check_free(directory)
+    _create(directory, sharing_manifest(manifest, None, source.uri, source.root))
+    return options
+
+
+def _check_out(table: TableVersion, reference: Reference) -> TableVersion:
+    source = check_out(table, reference)
+    if is_detached(source.manifest.version):
+        raise InvalidInputError(f"version {source.manifest.version} is detached, and cannot be cloned")
+    return source
+
+
+def _check_free(directory: TableDirectory) -> None:
+    directory.store.check_writable(directory.root)
+    if load_history(directory).names:
+        raise DatasetExistsError(f"the table {directory} exists; choose another path for the clone")
+
+
+def _create(directory: TableDirectory, first: Manifest) -> None:
     try:
-        create_first_version(directory, _first_manifest(source))
+        create_first_version(directory, first)
     except ObjectExistsError as error:
         raise DatasetExistsError(f"another writer has created the table {directory} concurrently") from error
+
+
+def _with_allowed(storage_options: Mapping[str, str], locations: list[str]) -> dict[str, str]:
+    """Return options that also allow the directories of base paths."""
+    for location in locations:
+        if "," in location:
+            raise InvalidInputError(
+                f"{location!r} has a comma, which {ALLOWED_BASE_PATHS!r} cannot name; move the table"
+            )
+    options = {name: value for name, value in storage_options.items() if name.lower() != ALLOWED_BASE_PATHS}
+    given = [value for name, value in storage_options.items() if name.lower() == ALLOWED_BASE_PATHS]
+    return {**options, ALLOWED_BASE_PATHS: ",".join(dict.fromkeys([*given, *locations]))}
 
 
 def _files(source: TableVersion) -> Iterator[tuple[str, str]]:
@@ -117,8 +192,8 @@ def _counted(chunks: Iterator[bytes]) -> Iterator[bytes]:
         advance(Work.COPYING, 0, len(chunk))
 
 
-def _first_manifest(source: TableVersion) -> Manifest:
-    """Return the first version of the copy, all of whose files lie in its own directory."""
+def _copied_manifest(source: TableVersion) -> Manifest:
+    """Return the first version of a copy, all of whose files lie in its own directory."""
     manifest = source.manifest
     message = type(manifest.message)()
     message.CopyFrom(manifest.message)
@@ -135,27 +210,7 @@ def _first_manifest(source: TableVersion) -> Manifest:
         bases={},
         message=message,
     )
-    identity = str(uuid.uuid4())
-    # The numbers continue from the version where it starts; earlier versions are not its history.
-    before = dataclasses.replace(manifest, version=manifest.version - 1, transaction_file="", ancestors=b"")
-    return make_successor(
-        before,
-        state,
-        transaction_file=transaction_name(manifest.version, identity),
-        inline_transaction=serialize_clone(
-            manifest.version, identity, manifest.branch, source.uri, None, is_shallow=False
-        ),
-        now_ns=time.time_ns(),
-    )
-
-
-def _check_row_ids(manifest: Manifest) -> None:
-    for fragment in manifest.fragments:
-        for sequence in (fragment.row_id_meta, fragment.created_at_version_meta, fragment.last_updated_at_version_meta):
-            if isinstance(sequence, ExternalFile):
-                raise NotSupportedError(
-                    f"fragment {fragment.id} has its row ids in a separate file; compact the table, and clone that"
-                )
+    return first_manifest(manifest, state, source.uri, is_shallow=False)
 
 
 def _in_table(fragment: FragmentMetadata) -> FragmentMetadata:
