@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.dictionary import SLACK, gather_bytes, gather_words, measure_bytes
+from lance_format.kernels.dictionary import SLACK, gather_bytes, gather_wide, gather_words, measure_bytes
 from lance_format.kernels.variable import longest
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
@@ -90,6 +90,10 @@ class FixedWidthBlock:
             words = self.data[: self.size_bytes].view(f"<u{width}")
             out = empty(indices.size, words.dtype)
             gather_words(words, indices, out)
+            data = out.view(np.uint8)
+        elif width % 8 == 0:
+            out = empty(indices.size * (width // 8), np.dtype("<u8"))
+            gather_wide(self.data[: self.size_bytes].view("<u8"), width // 8, indices, out)
             data = out.view(np.uint8)
         else:
             data = self.data[: self.size_bytes].view(np.dtype((np.void, width)))[indices].view(np.uint8)

@@ -27,14 +27,16 @@ from lance_format.lazy_dataclasses import dataclass
 
 _OFFSET = operator.attrgetter("offset")
 _ALIGNMENT = 8
-_THREADED_BYTES = 4 * 1024 * 1024
-"""Less than this is decoded sooner by one thread: two hand the interpreter lock to and fro for about a millisecond."""
+_THREADED_BYTES = 8 * 1024 * 1024
+"""Less than this, read and made of it, takes one thread less time: two hand the interpreter lock to and fro for about a
+millisecond.
+"""
 
 _THREADED_RANGE_BYTES = 64 * 1024
 """Smaller ranges, on average, are mostly Python, which one thread runs at a time."""
 
 _BYTES_OF_ANY_RUN = 256 * 1024
-"""What any plan takes, in bytes, however few it wants: its page may be large once decoded."""
+"""What any plan takes, in bytes, however few it reads and makes."""
 
 _PARTS_PER_THREAD = 4
 """Number of parts per thread, so that none waits long for the last one of another."""
@@ -53,6 +55,10 @@ class _Ended:
             call(*arguments)
         except Exception as error:
             self._error = error
+
+    def exception(self) -> Exception | None:
+        """Return the error of the call, if any."""
+        return self._error
 
     def result(self) -> None:
         """Raise the error of the call, if any."""
@@ -166,11 +172,14 @@ class NamedPlan(Generic[T]):
         Yields ranges and is sent their bytes as a page's plan does, but may return something else.
     extents : sequence of ByteRange
         The pages whose bytes it may want. One with few bytes is read at once, instead of its index first.
+    result_bytes : int
+        About the size of its result in memory.
     """
 
     column: str
     plan: Generator[Sequence[ByteRange], Sequence[Bytes], T]
     extents: Sequence[ByteRange] = ()
+    result_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -182,6 +191,11 @@ class _Run(Generic[T]):
     results: tuple[T, ...] = ()
     held: dict[ByteRange, Bytes | None] = field(default_factory=dict)
     """Small pages that were asked for as a whole, and their bytes once they have arrived."""
+
+    @property
+    def work_bytes(self) -> int:
+        """About the number of bytes that it reads next or makes of them."""
+        return self.named.result_bytes + sum(wanted.size for wanted in self.wanted)
 
     def asks_for(self, most_bytes: int) -> Sequence[ByteRange]:
         """Return the ranges to read: those of the plan, or instead whole pages that are small and begin with an index.
@@ -280,9 +294,8 @@ def _run_round(
     threads: Callable[[], int],
 ) -> None:
     """Let each plan proceed as soon as its bytes have arrived; of several errors the first is raised, in plan order."""
-    sizes = [wanted.size for run in runs for wanted in run.wanted]
-    size = sum(sizes)
-    is_much = size >= _THREADED_BYTES and size >= _THREADED_RANGE_BYTES * len(sizes)
+    size = sum(run.work_bytes for run in runs)
+    is_much = size >= _THREADED_BYTES and size >= _THREADED_RANGE_BYTES * sum(len(run.wanted) for run in runs)
     num_threads = min(threads(), len(runs)) if is_much and len(runs) > 1 else 1
     if num_threads == 1:
         ended = _run_part(source, runs, proceed, _Ended)
@@ -293,7 +306,7 @@ def _run_round(
             else:
                 divided = list(_divide(runs, num_threads))
                 largest_first = sorted(range(len(divided)), key=lambda part: -_work(divided[part]))
-                parts = {part: pool.submit(_run_part, source, divided[part], proceed, _Ended) for part in largest_first}
+                parts = {part: pool.submit(_run_to_end, source, divided[part], proceed) for part in largest_first}
                 ended = [call for part in range(len(divided)) for call in parts[part].result()]
     for call in ended:
         call.result()
@@ -301,7 +314,7 @@ def _run_round(
 
 def _work(runs: Sequence[_Run[T]]) -> int:
     """Return about how much work runs are, as a number of bytes."""
-    return sum(_BYTES_OF_ANY_RUN + sum(wanted.size for wanted in run.wanted) for run in runs)
+    return sum(_BYTES_OF_ANY_RUN + run.work_bytes for run in runs)
 
 
 def _divide(runs: Sequence[_Run[T]], num_threads: int) -> Iterator[Sequence[_Run[T]]]:
@@ -319,6 +332,18 @@ def _divide(runs: Sequence[_Run[T]], num_threads: int) -> Iterator[Sequence[_Run
         if held >= enough or position == len(runs) - 1:
             yield runs[first : position + 1]
             first, held = position + 1, 0
+
+
+def _run_to_end(
+    source: RangeReader, runs: Sequence[_Run[T]], proceed: Callable[[_Run[T], Sequence[Bytes]], None]
+) -> list[Future[Any] | _Ended]:
+    """Read what some runs want, round by round, without a wait for others; return how they end."""
+    ended: dict[int, Future[Any] | _Ended] = {}
+    left = list(range(len(runs)))
+    while left:
+        ended.update(zip(left, _run_part(source, [runs[number] for number in left], proceed, _Ended), strict=True))
+        left = [number for number in left if not runs[number].results and ended[number].exception() is None]
+    return [ended[number] for number in range(len(runs))]
 
 
 def _run_part(

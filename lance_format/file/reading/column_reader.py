@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -39,18 +39,8 @@ _MAX_BYTES_TOGETHER = 1024 * 1024
 """Pages whose single rows are read together, and after so many bytes of rows no further one."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRows:
-    """A part of the requested rows, and its approximate size in memory.
-
-    Parameters
-    ----------
-    plan : NamedPlan
-    size_bytes : int
-    """
-
-    plan: NamedPlan[list[pa.Array]]
-    size_bytes: int
+RowsPlan: TypeAlias = NamedPlan[list[pa.Array]]
+"""A plan to read rows of a leaf, whose result are their arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +137,20 @@ class ColumnReader:
         """Return how many rows of a page one answer may hold."""
         return max(1, min(self._most_rows, self._pages.rows_at_once(index)))
 
-    def _plan(self, index: int, rows: RowSelection) -> NamedPlan[list[pa.Array]]:
-        return self._named(self._pages.plan(index, rows), [index])
+    def _plan(self, index: int, rows: RowSelection, result_bytes: float) -> RowsPlan:
+        return self._named(self._pages.plan(index, rows), [index], result_bytes)
 
-    def _named(self, plan: Planned[list[pa.Array]], pages: Sequence[int]) -> NamedPlan[list[pa.Array]]:
+    def _named(self, plan: Planned[list[pa.Array]], pages: Sequence[int], result_bytes: float) -> RowsPlan:
         extents = [self._pages.extent(index) for index in pages]
-        return NamedPlan(self.leaf.name, plan, [extent for extent in extents if extent is not None])
+        found = [extent for extent in extents if extent is not None]
+        return NamedPlan(self.leaf.name, plan, found, int(result_bytes))
 
     def page_bounds(self, row: int) -> tuple[int, int]:
         """Return the first row of the page that holds a row, and the row after the page."""
         index = int(self.first_rows.searchsorted(row, "right"))
         return int(self.first_rows[index - 1]), int(self.first_rows[index])
 
-    def plan_window(
-        self, row: int, stop: int, share: int = 1, row_bytes: float = 0
-    ) -> tuple[int, NamedPlan[list[pa.Array]]]:
+    def plan_window(self, row: int, stop: int, share: int = 1, row_bytes: float = 0) -> tuple[int, RowsPlan]:
         """Plan the reading of the next rows within the memory limit; return the row where it ends and the plan.
 
         Parameters
@@ -179,9 +168,10 @@ class ColumnReader:
         known = rows_within_answer(row_bytes * share) if row_bytes else max(_MAX_WINDOW_ROWS // share, _FIRST_ROWS)
         size = max(1, min(_MAX_WINDOW_ROWS, known, self._rows_at_once(index) // share))
         end = min(stop, int(self.first_rows[index + 1]), row + size)
-        return end, self._plan(index, range(row - first, end - first))
+        result_bytes = (end - row) * max(row_bytes, float(self.row_bytes[index]))
+        return end, self._plan(index, range(row - first, end - first), result_bytes)
 
-    def plan_rows(self, rows: Counts) -> Iterator[PlannedRows]:
+    def plan_rows(self, rows: Counts) -> Iterator[RowsPlan]:
         """Plan the reading of rows that ascend, page by page, or together from pages of one form.
 
         A stretch with mostly requested rows is read as a range, and the other rows are dropped.
@@ -197,7 +187,7 @@ class ColumnReader:
             found = None if is_dense or len(pages) == 1 else self._pages.form(index)
             is_full = len(together) == _MAX_PAGES_TOGETHER or size > _MAX_BYTES_TOGETHER
             if together and (is_full or found is None or found != form):
-                yield self._plan_single_rows(together, int(size))
+                yield self._plan_single_rows(together, size)
                 together, size = {}, 0.0
             form = found
             if is_dense:
@@ -206,7 +196,7 @@ class ColumnReader:
                 together[index] = own
                 size += own.size * float(self.row_bytes[index])
         if together:
-            yield self._plan_single_rows(together, int(size))
+            yield self._plan_single_rows(together, size)
 
     def _is_dense(self, index: int, rows: Counts) -> bool:
         """Return whether to read a stretch of a page as a range for some of its rows, counted from its first."""
@@ -214,15 +204,15 @@ class ColumnReader:
         span = int(rows[-1] - rows[0]) + 1
         return rows.size >= share * span and rows.size > 1 and not (rows[1:] <= rows[:-1]).any()
 
-    def _plan_single_rows(self, together: Mapping[int, Counts], size_bytes: int) -> PlannedRows:
+    def _plan_single_rows(self, together: Mapping[int, Counts], result_bytes: float) -> RowsPlan:
         """Plan the reading of rows of some pages, which are counted from the first row of each page."""
         if len(together) == 1:
             ((index, own),) = together.items()
-            return PlannedRows(self._plan(index, own), size_bytes)
+            return self._plan(index, own, result_bytes)
         joined = self._pages.plan_single_rows(list(together), list(together.values()))
-        return PlannedRows(self._named(joined, list(together)), size_bytes)
+        return self._named(joined, list(together), result_bytes)
 
-    def _plan_stretch(self, index: int, rows: Counts) -> Iterator[PlannedRows]:
+    def _plan_stretch(self, index: int, rows: Counts) -> Iterator[RowsPlan]:
         """Plan the reading of most rows of a stretch of a page, counted from its first."""
         size = min(_MAX_WINDOW_ROWS, self._rows_at_once(index))
         begin, end = int(rows[0]), int(rows[-1]) + 1
@@ -233,7 +223,7 @@ class ColumnReader:
                 start, stop = int(wanted[0]), int(wanted[-1]) + 1
                 plan = self._pages.plan(index, range(start, stop))
                 picked = self._pick(plan, wanted - start, stop - start)
-                yield PlannedRows(self._named(picked, [index]), int((stop - start) * self.row_bytes[index]))
+                yield self._named(picked, [index], (stop - start) * self.row_bytes[index])
 
     def _pick(self, plan: Planned[list[pa.Array]], rows: Counts, num_rows: int) -> Planned[list[pa.Array]]:
         """Drop all rows of a range but some."""

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from lance_format.byte_io import Buffer, ByteRange, RangeReader, stream_ranges
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.file.container.scheduler import NamedPlan, run_plans
-from lance_format.file.reading.column_reader import Cursor
+from lance_format.file.container.scheduler import run_plans
+from lance_format.file.reading.column_reader import Cursor, RowsPlan
 from lance_format.file.reading.cpu_threads import cpu_threads
 from lance_format.lazy_dataclasses import dataclass
 
@@ -30,12 +30,12 @@ class Window:
     cursor : Cursor
     end : int
         The row after them.
-    plan : NamedPlan
+    plan : RowsPlan
     """
 
     cursor: Cursor
     end: int
-    plan: NamedPlan[list[pa.Array]]
+    plan: RowsPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from lance_format.byte_io import RangeReader
 from lance_format.file.container.locating import Locating
-from lance_format.file.container.scheduler import NamedPlan, run_plans
+from lance_format.file.container.scheduler import run_plans
 from lance_format.file.reading.batches import BatchBuilder
-from lance_format.file.reading.column_reader import Cursor
+from lance_format.file.reading.column_reader import Cursor, RowsPlan
 from lance_format.file.reading.cpu_threads import cpu_threads
 from lance_format.file.reading.read_ahead import ReadAhead, Window
 from lance_format.structural.page import rows_within_answer
@@ -175,7 +175,7 @@ class RangeScan:
         self._planned[cursor] = row
         return planned
 
-    def _plan_window(self, cursor: Cursor, row: int) -> tuple[int, NamedPlan[list[pa.Array]]]:
+    def _plan_window(self, cursor: Cursor, row: int) -> tuple[int, RowsPlan]:
         """Plan the next window. It takes the rest of a page that is not much larger, to save the table of chunks."""
         column = cursor.column
         if self._ahead.is_wanted:

@@ -13,7 +13,7 @@ from lance_format.byte_io import RangeReader
 from lance_format.file.container.locating import Locating
 from lance_format.file.container.scheduler import run_plans
 from lance_format.file.reading.batches import BatchBuilder
-from lance_format.file.reading.column_reader import ColumnReader, PlannedRows
+from lance_format.file.reading.column_reader import ColumnReader, RowsPlan
 from lance_format.file.reading.cpu_threads import cpu_threads
 
 _MAX_PAGES_AT_ONCE = 32  # Of a column. Single rows need little of a page, but its dictionary may have some MiB.
@@ -44,13 +44,13 @@ def take_arrays(
     CorruptFileError, NotSupportedError
         With the file and the column that it is about.
     """
-    planned: list[list[PlannedRows]] = []
+    planned: list[list[RowsPlan]] = []
     for column in leaves:
         with Locating(source.path, column.leaf.name):
             planned.append(list(column.plan_rows(rows)))
     pieces: list[list[pa.Array]] = [[] for _ in leaves]
     for round_ in _rounds(planned):
-        results = run_plans(source, [part.plan for _, part in round_], cpu_threads)
+        results = run_plans(source, [part for _, part in round_], cpu_threads)
         for (number, _), found in zip(round_, results, strict=True):
             pieces[number] += found
     return pieces
@@ -94,20 +94,20 @@ def take_batches(
             yield from built
 
 
-def _rounds(planned: Sequence[Sequence[PlannedRows]]) -> Iterator[list[tuple[int, PlannedRows]]]:
+def _rounds(planned: Sequence[Sequence[RowsPlan]]) -> Iterator[list[tuple[int, RowsPlan]]]:
     """Yield the plans that run together, with the numbers of their columns: those of the same pages of all columns."""
     most = _MAX_PAGES_AT_ONCE * len(planned)
-    found: list[tuple[int, PlannedRows]] = []
+    found: list[tuple[int, RowsPlan]] = []
     size = 0
     for parts in itertools.zip_longest(*planned):
         for number, part in enumerate(parts):
             if part is None:
                 continue
-            if found and (len(found) == most or size + part.size_bytes > _ROUND_BYTES):
+            if found and (len(found) == most or size + part.result_bytes > _ROUND_BYTES):
                 yield found
                 found, size = [], 0
             found.append((number, part))
-            size += part.size_bytes
+            size += part.result_bytes
     if found:
         yield found
 
