@@ -27,9 +27,10 @@ from lance_format.lazy_dataclasses import dataclass
 
 _OFFSET = operator.attrgetter("offset")
 _ALIGNMENT = 8
-_THREADED_BYTES = 8 * 1024 * 1024
-"""Less than this, read and made of it, takes one thread less time: two hand the interpreter lock to and fro for about a
-millisecond.
+_THREADED_BYTES = 4 * 1024 * 1024
+_THREADED_RESULT_BYTES = 32 * 1024 * 1024
+"""One thread reads less than the one, and makes less than the other, in less time: two hand the interpreter lock to and
+fro for about a millisecond.
 """
 
 _THREADED_RANGE_BYTES = 64 * 1024
@@ -294,9 +295,7 @@ def _run_round(
     threads: Callable[[], int],
 ) -> None:
     """Let each plan proceed as soon as its bytes have arrived; of several errors the first is raised, in plan order."""
-    size = sum(run.work_bytes for run in runs)
-    is_much = size >= _THREADED_BYTES and size >= _THREADED_RANGE_BYTES * sum(len(run.wanted) for run in runs)
-    num_threads = min(threads(), len(runs)) if is_much and len(runs) > 1 else 1
+    num_threads = min(threads(), len(runs)) if len(runs) > 1 and _is_much(runs) else 1
     if num_threads == 1:
         ended = _run_part(source, runs, proceed, _Ended)
     else:
@@ -310,6 +309,14 @@ def _run_round(
                 ended = [call for part in range(len(divided)) for call in parts[part].result()]
     for call in ended:
         call.result()
+
+
+def _is_much(runs: Sequence[_Run[T]]) -> bool:
+    """Return whether several threads have done the work of runs sooner than one."""
+    sizes = [wanted.size for run in runs for wanted in run.wanted]
+    result_bytes = sum(run.named.result_bytes for run in runs)
+    is_much = sum(sizes) >= _THREADED_BYTES or result_bytes >= _THREADED_RESULT_BYTES
+    return is_much and sum(sizes) + result_bytes >= _THREADED_RANGE_BYTES * len(sizes)
 
 
 def _work(runs: Sequence[_Run[T]]) -> int:
