@@ -188,6 +188,42 @@ def test_each_thread_reads_what_its_plans_want() -> None:
             assert threading.get_ident() not in readers.values()
 
 
+def test_no_thread_waits_for_the_rounds_of_others() -> None:
+    """The first round of one plan ends after the last round of another."""
+    is_read = threading.Event()
+
+    def waits() -> Generator[list[ByteRange], list[Bytes], bool]:
+        yield [ByteRange(0, 9)]
+        return is_read.wait(60)
+
+    def reads() -> Generator[list[ByteRange], list[Bytes], bool]:
+        for offset in (20_000, 40_000, 60_000):
+            yield [ByteRange(offset, 9)]
+        is_read.set()
+        return True
+
+    plans = [NamedPlan("waits", waits()), NamedPlan("reads", reads())]
+    assert run_plans(_Source(), plans, lambda: 2) == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("read_bytes", "result_bytes", "is_threaded"), [(9, 9, False), (9, 1 << 20, True), (8000, 9, True)]
+)
+def test_threads_are_for_much_that_is_read_or_made(
+    read_bytes: int, result_bytes: int, is_threaded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "_THREADED_BYTES", 10_000)
+    monkeypatch.setattr(scheduler, "_THREADED_RESULT_BYTES", 1 << 21)
+    threads: set[int] = set()
+
+    def plan(offset: int) -> Generator[list[ByteRange], list[Bytes], None]:
+        yield [ByteRange(offset, read_bytes)]
+        threads.add(threading.get_ident())
+
+    run_plans(_Source(), [NamedPlan("c", plan(at), (), result_bytes) for at in (0, 50_000)], lambda: 2)
+    assert (threads != {threading.get_ident()}) == is_threaded
+
+
 def test_a_small_page_is_read_at_once_and_a_large_one_by_its_index() -> None:
     rounds = [[ByteRange(640, 8)], [ByteRange(1000, 50), ByteRange(3000, 50)]]
     whole = ByteRange(640, 3000)
