@@ -150,8 +150,7 @@ def plan_changes(reader: RowReader, log: ChangeLog, changes: Sequence[RowChange]
     parts: list[Part] = []
     for (_, version), group in itertools.groupby(changes, key=lambda change: (change.kind, change.version)):
         dataset = log.open(version)
-        by_name = reader.columns.goes_by_name(dataset, log)
-        parts += plan_parts(reader, dataset, list(group), commit, by_name=by_name)
+        parts += plan_parts(reader, dataset, list(group), commit, reader.columns.names_in(dataset, log))
     return parts
 
 

@@ -62,8 +62,8 @@ class Part:
     commit : Commit
     size_bytes : float
         Estimated.
-    by_name : bool
-        Whether the version has columns of the same names, whatever their field ids; see `ReadColumns`.
+    names : mapping of str to str
+        The names of columns in the version; see `ReadColumns.names_in`.
     """
 
     version: int
@@ -71,7 +71,7 @@ class Part:
     kind: str
     commit: Commit
     size_bytes: float
-    by_name: bool
+    names: Mapping[str, str]
 
     @property
     def num_rows(self) -> int:
@@ -143,11 +143,11 @@ class RowReader:
         parallelism : int, optional
             Number of tasks that can run concurrently; None if unknown.
         """
-        columns = ReadColumns.of(dataset, without_change_fields(schema))
+        columns = ReadColumns.of(dataset, without_change_fields(schema), options.filter)
         return cls(options, columns, schema, parallelism or _DEFAULT_PARALLELISM)
 
     def scanner(
-        self, dataset: LanceDataset, stored: Mapping[str, str], fragment_ids: Sequence[int] | None = None
+        self, dataset: LanceDataset, names: Mapping[str, str], fragment_ids: Sequence[int] | None = None
     ) -> LanceScanner:
         """Return a scanner of the columns in a version.
 
@@ -155,15 +155,15 @@ class RowReader:
         ----------
         dataset : LanceDataset
             Shows the version.
-        stored : mapping of str to str
-            The names of the columns in it; see `ReadColumns.stored`.
+        names : mapping of str to str
+            The names of the columns in it; see `ReadColumns.names_in`.
         fragment_ids : sequence of int, optional
             The fragments to scan, all by default.
         """
         fragments = None if fragment_ids is None else [dataset.get_fragment(number) for number in fragment_ids]
         return dataset.scanner(
-            self.columns.requested(stored),
-            self.options.filter,
+            self.columns.requested(self.columns.stored(names)),
+            self.columns.fit_filter(dataset, names),
             batch_size=self.options.batch_size or DEFAULT_BATCH_ROWS,
             blob_handling=self.options.blob_handling,
             fragments=None if fragments is None else [fragment for fragment in fragments if fragment is not None],
@@ -181,8 +181,8 @@ class RowReader:
         for part in partition.parts:
             if dataset is None or dataset.version != part.version:
                 dataset = self._open(part.version)
-                stored = self.columns.stored(dataset, by_name=part.by_name)
-                scanner = self.scanner(dataset, stored)
+                stored = self.columns.stored(part.names)
+                scanner = self.scanner(dataset, part.names)
             if isinstance(part.rows, ScanTask):
                 found = scanner.read_task(part.rows)
             else:
@@ -220,7 +220,11 @@ def without_change_fields(schema: StructType) -> StructType:
 
 
 def plan_parts(
-    reader: RowReader, dataset: LanceDataset, changes: Sequence[RowChange], commit: Commit, *, by_name: bool
+    reader: RowReader,
+    dataset: LanceDataset,
+    changes: Sequence[RowChange],
+    commit: Commit,
+    names: Mapping[str, str],
 ) -> list[Part]:
     """Divide rows of one version that were changed by one commit.
 
@@ -232,8 +236,8 @@ def plan_parts(
     changes : sequence of RowChange
         Of this version and of one kind.
     commit : Commit
-    by_name : bool
-        See `ReadColumns`.
+    names : mapping of str to str
+        The names of columns in the version; see `ReadColumns.names_in`.
     """
     sizes = {
         fragment.fragment_id: row_bytes(fragment.metadata)
@@ -243,17 +247,16 @@ def plan_parts(
     whole = [change.fragment_id for change in changes if change.offsets is None]
     parts = []
     if whole:
-        stored = reader.columns.stored(dataset, by_name=by_name)
-        tasks = reader.scanner(dataset, stored, whole).plan_tasks(
+        tasks = reader.scanner(dataset, names, whole).plan_tasks(
             reader.options.split_size_bytes or DEFAULT_SPLIT_BYTES, min_tasks=reader.parallelism
         )
         for task in tasks:
             size = sum((stop - start) * sizes[fragment_id] for fragment_id, start, stop in task.ranges)
-            parts.append(Part(dataset.version, task, changes[0].kind, commit, size, by_name))
+            parts.append(Part(dataset.version, task, changes[0].kind, commit, size, names))
     for change in changes:
         if change.offsets is not None:
             size = change.num_rows * sizes[change.fragment_id]
-            parts.append(Part(dataset.version, change, change.kind, commit, size, by_name))
+            parts.append(Part(dataset.version, change, change.kind, commit, size, names))
     return parts
 
 

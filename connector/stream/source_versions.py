@@ -61,7 +61,9 @@ class VersionReader:
         self._log = log
         self._baseline = baseline.version
         self._read_columns = columns
-        self._columns = _describe_columns(baseline, options.columns)
+        wanted = options.columns
+        self._checked = None if wanted is None else (*wanted, *columns.tested)
+        self._columns = _describe_columns(baseline, self._checked)
 
     def snapshot(self, version: int) -> Delivery | None:
         """Return all rows of a version, or None if it is lost and may be.
@@ -146,7 +148,7 @@ class VersionReader:
     def _check_columns(self, dataset: LanceDataset) -> None:
         if dataset.version <= self._baseline:
             return
-        found = _describe_columns(dataset, self._options.columns)
+        found = _describe_columns(dataset, self._checked)
         if found != self._columns:
             before, after = set(self._columns.items()), set(found.items())
             raise SchemaMismatchError(

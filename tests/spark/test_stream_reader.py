@@ -224,6 +224,53 @@ def test_a_changed_schema_stops_the_stream_until_it_is_restarted(table: LanceDat
     ]
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("library", [dataset, lance.dataset])
+def test_columns_that_were_renamed_and_cast_keep_their_values(
+    table: LanceDataset, path: str, library: Any, at_once: bool
+) -> None:
+    table.add_columns({"n": "cast(id as int)"})
+    table.add_columns({"m": "'another'"})
+    table.drop_columns(["m"])
+    rename, cast = {"path": "n", "name": "m"}, {"data_type": pa.int64()}
+    changes = [{**rename, **cast}] if at_once else [rename, {"path": "m", **cast}]
+    for change in changes:
+        library(path).alter_columns(change)
+    start, end = Offset.initial(2, is_snapshot=True, after="").to_json(), Offset(3).to_json()
+    found = [(row["id"], row["m"]) for row in Stream(path).between(start, end)]
+    assert found == [(number, number) for number in range(10)]
+    assert [row["m"] for row in Stream(path, filter="m >= 8").between(start, end)] == [8, 9]
+    feed = Stream(path, readChangeFeed=True, startingVersion=2).between(Offset(2).to_json(), end)
+    assert sorted(row["m"] for row in feed if row["m"] is not None) == list(range(10))
+
+
+def test_a_filter_is_about_the_columns_of_the_latest_version(table: LanceDataset, path: str) -> None:
+    table.add_columns({"a": "id", "b": "9 - id"})
+    table.alter_columns({"path": "a", "name": "c"})
+    table.alter_columns({"path": "b", "name": "a"})
+    table.add_columns({"d": "id"})
+    start, end = Offset.initial(2, is_snapshot=True, after="").to_json(), Offset(3).to_json()
+
+    def found(predicate: str, **options: str) -> list[int]:
+        return [row["id"] for row in Stream(path, filter=predicate, **options).between(start, end)]
+
+    assert found("c = 1") == [1]
+    assert found("a = 1") == [8]
+    assert found("A + c = 9 AND id IN (1, 3)", columns="id") == [1, 3]
+    assert found("d = 1") == []
+    assert found("d IS NULL AND a > 7") == [0, 1]
+    feed = Stream(path, filter="a = 1", readChangeFeed="true", startingVersion="2")
+    assert [(row["id"], row["a"]) for row in feed.between(Offset(2).to_json(), end) if row["a"] == 1][-1:] == [(8, 1)]
+
+
+def test_a_changed_column_of_the_filter_stops_the_stream(table: LanceDataset, path: str) -> None:
+    stream = Stream(path, columns="id", filter="v = '3'")
+    reader = stream.reader()
+    table.alter_columns({"path": "v", "name": "w"})
+    with pytest.raises(SchemaMismatchError, match="changed the columns"):
+        reader.partitions(Offset(2).to_json(), Offset(3).to_json())
+
+
 def test_cleanups_lose_what_was_not_read(table: LanceDataset, path: str) -> None:
     stream = Stream(path)
     stream.batches()

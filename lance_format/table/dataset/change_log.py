@@ -18,6 +18,7 @@ from lance_format.table.transaction.operations import (
     Append,
     CreateIndex,
     Delete,
+    Merge,
     Overwrite,
     Project,
     ReserveFragments,
@@ -59,6 +60,7 @@ class ChangeLog:
         self._watch = VersionWatch(dataset._table.directory)
         self._known: OrderedDict[int, tuple[Manifest, Transaction | None]] = OrderedDict()
         self._replaced_columns: dict[int, bool] = {}
+        self._casts: dict[int, dict[int, int]] = {}
 
     def latest_version(self) -> int:
         """Look up the latest version: by one request, however many versions there are; see `VersionWatch`."""
@@ -227,6 +229,36 @@ class ChangeLog:
         if before.schema.fields == after.schema.fields or not isinstance(operation, Overwrite | Restore):
             return False
         return isinstance(operation, Overwrite) or not self.keeps_field_ids(operation.version, version - 1)
+
+    def former_field_ids(self, version: int, later: int) -> dict[int, int]:
+        """Return the ids that columns of a later version had in a version, where casts gave them others since.
+
+        Parameters
+        ----------
+        version, later : int
+
+        Returns
+        -------
+        dict of int to int
+            Former ids by the later ones. Casts of versions that are not there are unknown.
+        """
+        found: dict[int, int] = {}
+        for number in range(version + 1, later + 1):
+            if number not in self._casts:
+                self._casts[number] = self._find_casts(number)
+            found |= {made: found.get(cast, cast) for made, cast in self._casts[number].items()}
+        return found
+
+    def _find_casts(self, version: int) -> dict[int, int]:
+        """Return the ids that columns had before a version cast them. A cast column keeps its place."""
+        try:
+            (before, _), (after, transaction) = self._load(version - 1), self._load(version)
+        except VersionNotFoundError:
+            return {}
+        former, made = ([field.id for field in manifest.schema.fields] for manifest in (before, after))
+        if transaction is None or not isinstance(transaction.operation, Merge) or len(former) != len(made):
+            return {}
+        return {new: old for old, new in zip(former, made, strict=True) if old not in made and new not in former}
 
     def at_version(self, change: RowChange, version: int) -> RowChange:
         """Return a change with a later version to read its rows from, or itself if that would differ.
