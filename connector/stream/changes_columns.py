@@ -21,9 +21,10 @@ from lance_format.lazy_dataclasses import dataclass
 class ReadColumns:
     """Columns to read from any version of a table.
 
-    A version has a column under the name of the field with the same id, or with the id that it had before casts, else
-    under the same name, unless that is the field of another column. Before an overwrite that replaced the columns, ids
-    are those of other columns, and only names count. Where a version has neither, the column is null.
+    A version has a column under the name of the field with its id there, else under the same name, unless that is the
+    field of another column. Casts change ids, and the id of a dropped column may be given to another. Before an
+    overwrite that replaced the columns, ids are those of other columns, and only names count. Where a version has
+    neither, the column is null.
 
     Parameters
     ----------
@@ -65,14 +66,15 @@ class ReadColumns:
         """
         fields = {field.name(): field.id() for field in dataset.lance_schema.fields()}
         by_name, by_id = self._find(fields, {}), self._find(fields, self.field_ids)
-        lacks_ids = not set(self.field_ids.values()) <= set(fields.values())
-        if by_name == by_id and not lacks_ids:
+        if by_name == by_id and set(self.field_ids.values()) <= set(fields.values()):
             return by_id
         first, last = sorted((dataset.version, self.version))
-        former = log.former_field_ids(first, last) if lacks_ids and first == dataset.version else {}
-        if (by_name != by_id or former) and not log.keeps_field_ids(first, last):
+        if not log.keeps_field_ids(first, last):
             return by_name
-        return self._find(fields, {name: former.get(number, number) for name, number in self.field_ids.items()})
+        if last == dataset.version:
+            return by_id
+        former = log.former_field_ids(first, last)
+        return self._find(fields, {name: former[number] for name, number in self.field_ids.items() if number in former})
 
     def dropped(self, version: int, log: ChangeLog) -> dict[str, str]:
         """Return the columns that a version lacks, by their names in the version before it.

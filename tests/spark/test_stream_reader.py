@@ -244,6 +244,25 @@ def test_columns_that_were_renamed_and_cast_keep_their_values(
     assert sorted(row["m"] for row in feed if row["m"] is not None) == list(range(10))
 
 
+@pytest.mark.parametrize("change", ["compaction", "restore"])
+def test_a_column_with_the_id_of_one_that_was_dropped_is_another(table: LanceDataset, path: str, change: str) -> None:
+    table.add_columns({"old": "id"})
+    if change == "restore":
+        dataset(path, version=1).restore()
+    else:
+        table.drop_columns(["old"])
+        dataset(path).optimize.compact_files()
+    dataset(path).add_columns({"new": "id * 7"})
+    ids = [{field.name(): field.id() for field in lance_schema.fields()} for lance_schema in _schemas(path, 2)]
+    assert ids[0]["old"] == ids[-1]["new"]
+    start, end = Offset.initial(2, is_snapshot=True, after="").to_json(), Offset(3).to_json()
+    assert [row["new"] for row in Stream(path).between(start, end)] == [None] * 10
+
+
+def _schemas(path: str, first: int) -> list[Any]:
+    return [dataset(path, version=number).lance_schema for number in range(first, dataset(path).version + 1)]
+
+
 def test_a_filter_is_about_the_columns_of_the_latest_version(table: LanceDataset, path: str) -> None:
     table.add_columns({"a": "id", "b": "9 - id"})
     table.alter_columns({"path": "a", "name": "c"})

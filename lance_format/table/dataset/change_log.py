@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import VersionNotFoundError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.dataset.dataset import LanceDataset
 from lance_format.table.dataset.row_changes import INSERT, ComparedFields, RowChange, find_row_changes
 from lance_format.table.format.lineage import is_ancestor
@@ -41,6 +42,15 @@ _NANOSECONDS = 1000
 """Times are given to the microsecond."""
 
 
+@dataclass(frozen=True, slots=True)
+class _ColumnStep:
+    """What a version did to columns: those that it has, their ids before casts, and the version that it restored."""
+
+    ids: frozenset[int]
+    casts: dict[int, int]
+    restored: int | None
+
+
 @checked_methods
 class ChangeLog:
     """Changes of the versions of a branch.
@@ -60,7 +70,7 @@ class ChangeLog:
         self._watch = VersionWatch(dataset._table.directory)
         self._known: OrderedDict[int, tuple[Manifest, Transaction | None]] = OrderedDict()
         self._replaced_columns: dict[int, bool] = {}
-        self._casts: dict[int, dict[int, int]] = {}
+        self._column_steps: dict[int, _ColumnStep] = {}
 
     def latest_version(self) -> int:
         """Look up the latest version: by one request, however many versions there are; see `VersionWatch`."""
@@ -231,7 +241,9 @@ class ChangeLog:
         return isinstance(operation, Overwrite) or not self.keeps_field_ids(operation.version, version - 1)
 
     def former_field_ids(self, version: int, later: int) -> dict[int, int]:
-        """Return the ids that columns of a later version had in a version, where casts gave them others since.
+        """Return the ids that the columns of a later version had in a version that has them.
+
+        Casts give columns other ids, and the id of a column that was dropped may become that of another one.
 
         Parameters
         ----------
@@ -240,25 +252,41 @@ class ChangeLog:
         Returns
         -------
         dict of int to int
-            Former ids by the later ones. Casts of versions that are not there are unknown.
-        """
-        found: dict[int, int] = {}
-        for number in range(version + 1, later + 1):
-            if number not in self._casts:
-                self._casts[number] = self._find_casts(number)
-            found |= {made: found.get(cast, cast) for made, cast in self._casts[number].items()}
-        return found
+            Former ids by the later ones.
 
-    def _find_casts(self, version: int) -> dict[int, int]:
-        """Return the ids that columns had before a version cast them. A cast column keeps its place."""
-        try:
-            (before, _), (after, transaction) = self._load(version - 1), self._load(version)
-        except VersionNotFoundError:
-            return {}
-        former, made = ([field.id for field in manifest.schema.fields] for manifest in (before, after))
-        if transaction is None or not isinstance(transaction.operation, Merge) or len(former) != len(made):
-            return {}
-        return {new: old for old, new in zip(former, made, strict=True) if old not in made and new not in former}
+        Raises
+        ------
+        VersionNotFoundError
+            If a version in between is not there.
+        """
+        steps = {version: {number: number for number in self._column_step(version).ids}}
+        for number in range(version + 1, later + 1):
+            step = self._column_step(number)
+            if step.restored is None:
+                before = steps[number - 1]
+                found = {made: before[made] for made in step.ids if made in before}
+                found |= {made: before[cast] for made, cast in step.casts.items() if cast in before}
+            elif step.restored >= version:
+                found = steps[step.restored]
+            else:
+                found = {old: new for new, old in self.former_field_ids(step.restored, version).items()}
+            steps[number] = found
+        return steps[later]
+
+    def _column_step(self, version: int) -> _ColumnStep:
+        """Return what a version did to columns. A column that is cast keeps its place."""
+        if version not in self._column_steps:
+            after, transaction = self._load(version)
+            operation = None if transaction is None else transaction.operation
+            made, casts = [field.id for field in after.schema.fields], {}
+            if isinstance(operation, Merge) and version > 1:
+                former = [field.id for field in self._load(version - 1)[0].schema.fields]
+                if len(former) == len(made):
+                    pairs = zip(former, made, strict=True)
+                    casts = {new: old for old, new in pairs if old not in made and new not in former}
+            restored = operation.version if isinstance(operation, Restore) else None
+            self._column_steps[version] = _ColumnStep(frozenset(made), casts, restored)
+        return self._column_steps[version]
 
     def at_version(self, change: RowChange, version: int) -> RowChange:
         """Return a change with a later version to read its rows from, or itself if that would differ.
