@@ -263,6 +263,19 @@ def _schemas(path: str, first: int) -> list[Any]:
     return [dataset(path, version=number).lance_schema for number in range(first, dataset(path).version + 1)]
 
 
+def test_a_restore_that_undoes_a_compaction_too_brings_back_values(table: LanceDataset, path: str) -> None:
+    table.optimize.compact_files()
+    table.drop_columns(["v"])
+    dataset(path, version=1).restore()
+    stream = Stream(path, readChangeFeed=True, startingVersion=3)
+    feed = [row for row in flat(stream.batches()) if row["_commit_version"] == 4]
+    kinds = ("update_preimage", "update_postimage") if table.has_stable_row_ids else ("delete", "insert")
+    assert [(row["id"], row["v"]) for row in feed if row["_change_type"] == kinds[0]] == [(n, None) for n in range(10)]
+    assert [(row["id"], row["v"]) for row in feed if row["_change_type"] == kinds[1]] == [
+        (n, str(n)) for n in range(10)
+    ]
+
+
 def test_a_filter_is_about_the_columns_of_the_latest_version(table: LanceDataset, path: str) -> None:
     table.add_columns({"a": "id", "b": "9 - id"})
     table.alter_columns({"path": "a", "name": "c"})

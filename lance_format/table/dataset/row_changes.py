@@ -181,7 +181,7 @@ def find_row_changes(
         finder.add(before, DELETE, gone)
         finder.add(after, INSERT, come)
     else:
-        finder.match(gone, come)
+        finder.match(gone, come, fields.before ^ fields.after)
     return sorted(finder.found, key=lambda change: _ORDER.index(change.kind))
 
 
@@ -238,14 +238,18 @@ class _Finder:
         changed = _updated_at(was, rows) != _updated_at(now, rows)
         return rows[changed] if changed.any() else rows
 
-    def match(self, gone: Sequence[_Rows], come: Sequence[_Rows]) -> None:
-        """Tell updates and moves from deletes and inserts, by stable row ids."""
-        old, new = _Identities.of(gone), _Identities.of(come)
+    def match(self, gone: Sequence[_Rows], come: Sequence[_Rows], lone: frozenset[int]) -> None:
+        """Tell updates and moves from deletes and inserts, by stable row ids.
+
+        A row that moved is also updated if one of its fragments has values of a field that only one version has.
+        """
+        old, new = _Identities.of(gone, lone), _Identities.of(come, lone)
         both, in_old, in_new = np.intersect1d(old.ids, new.ids, assume_unique=True, return_indices=True)
         is_same = np.ones(both.size, np.bool_)
         if self.may_reuse_ids:
             is_same = old.created_at[in_old] == new.created_at[in_new]
         is_updated = old.updated_at[in_old] != new.updated_at[in_new]
+        is_updated |= old.has_lone[in_old] | new.has_lone[in_new]
         for table, parts, kinds, places, alone, image in (
             (self.before, gone, old, in_old, DELETE, PREIMAGE),
             (self.after, come, new, in_new, INSERT, POSTIMAGE),
@@ -265,17 +269,19 @@ class _Identities:
     ids: _Numbers
     created_at: _Numbers
     updated_at: _Numbers
+    has_lone: npt.NDArray[np.bool_]
     ends: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, parts: Sequence[_Rows]) -> _Identities:
-        """Read them."""
+    def of(cls, parts: Sequence[_Rows], lone: frozenset[int]) -> _Identities:
+        """Read them, and whether their fragments have values of some fields."""
         offsets = [rows.known() for rows in parts]
         pairs = list(zip([rows.scan for rows in parts], offsets, strict=True))
         return cls(
             np.concatenate([_ids(scan, rows) for scan, rows in pairs]),
             np.concatenate([_created_at(scan, rows) for scan, rows in pairs]),
             np.concatenate([_updated_at(scan, rows) for scan, rows in pairs]),
+            np.concatenate([np.full(rows.size, bool(_files_of(scan.fragment, lone))) for scan, rows in pairs]),
             np.cumsum([rows.size for rows in offsets]),
         )
 
