@@ -48,7 +48,17 @@ class ReadColumns:
 
     @classmethod
     def of(cls, dataset: LanceDataset, schema: StructType, predicate: str | None = None) -> ReadColumns:
-        """Return columns by their names in a version, for the rows that a filter names."""
+        """Return columns by their names in a version.
+
+        Parameters
+        ----------
+        dataset : LanceDataset
+            Shows the version.
+        schema : StructType
+            The columns that Spark expects.
+        predicate : str, optional
+            The rows to read, in terms of that version.
+        """
         ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
         types = {name: dataset.schema.field(name).type for name in filter_columns(predicate, list(ids))}
         return cls(schema, ids, dataset.version, predicate, types)
