@@ -60,7 +60,7 @@ class ReadColumns:
             The rows to read, in terms of that version.
         """
         ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
-        types = {name: dataset.schema.field(name).type for name in filter_columns(predicate, list(ids))}
+        types = {name: dataset.schema.field(name).type for name in _filter_columns(predicate, list(ids))}
         return cls(schema, ids, dataset.version, predicate, types)
 
     def names_in(self, dataset: LanceDataset, log: ChangeLog) -> dict[str, str]:
@@ -204,7 +204,7 @@ class ReadColumns:
         return to_spark(pa.RecordBatch.from_arrays(columns, names=exchanged.names), exchanged)
 
 
-def filter_columns(predicate: str | None, names: Sequence[str]) -> list[str]:
+def _filter_columns(predicate: str | None, names: Sequence[str]) -> list[str]:
     """Return those of a table's columns that a filter reads."""
     paths = () if predicate is None else columns_of(parse(predicate))
     found = [find_name(path[0], list(names), case_sensitive=False) for path in paths]

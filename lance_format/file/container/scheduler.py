@@ -3,7 +3,8 @@
 Ranges that lie close together are read as one: a seek costs more than the bytes between them. Plans proceed in rounds,
 so that the chunk tables of all columns are one batch of requests, and their chunks the next. A plan proceeds as soon as
 its own bytes have arrived, while those of others are on their way. Where a round brings much to decode, the plans
-proceed side by side, in threads that end with the round. Of a local file, each thread also reads what its plans want.
+proceed side by side, in threads that end with the round. Of a local file, each thread also reads what its plans want,
+up to their end.
 """
 
 from __future__ import annotations
