@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -43,8 +42,8 @@ class ReadColumns:
     schema: StructType
     field_ids: Mapping[str, int]
     version: int
-    filter: str | None = None
-    tested: Mapping[str, pa.DataType] = field(default_factory=dict)
+    filter: str | None
+    tested: Mapping[str, pa.DataType]
 
     @classmethod
     def of(cls, dataset: LanceDataset, schema: StructType, predicate: str | None = None) -> ReadColumns:

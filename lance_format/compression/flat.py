@@ -17,7 +17,6 @@ from lance_format.compression.codec import CompressedChunks
 from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, FixedWidthBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.kernels import mini_block as kernels
-from lance_format.kernels.dictionary import gather_words
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
@@ -62,15 +61,12 @@ class FlatDecompressor:
         self._check(values, num_values)
         bits, width = self.bits_per_value, self.bits_per_value // 8
         starts = values.starts[chunks]
+        if width in _WORD_BYTES and not (starts % width).any():
+            return FixedWidthBlock(values.data, bits, values.data.size // width).take(starts // width + positions)
         out: Bytes
         if bits == 1:
             found = values.data[starts + (positions >> 3)] >> (positions & 7).astype(np.uint8) & 1
             out = np.packbits(found, bitorder="little")
-        elif width in _WORD_BYTES and not (starts % width).any():
-            words = values.data[: values.data.size // width * width].view(f"<u{width}")
-            picked = empty(positions.size, words.dtype)
-            gather_words(words, starts // width + positions, picked)
-            out = picked.view(np.uint8)
         else:
             out = empty(positions.size * width, np.uint8)
             kernels.copy_slices(values.data, starts + positions * width, np.full(positions.size, width, np.int64), out)

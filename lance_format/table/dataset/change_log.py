@@ -44,7 +44,7 @@ _NANOSECONDS = 1000
 
 @dataclass(frozen=True, slots=True)
 class _ColumnStep:
-    """What a version did to columns: those that it has, their ids before casts, and the version that it restored."""
+    """The columns that a version has, the ids that its casts changed, and the version that it restored."""
 
     ids: frozenset[int]
     casts: dict[int, int]
@@ -274,7 +274,7 @@ class ChangeLog:
         return steps[later]
 
     def _column_step(self, version: int) -> _ColumnStep:
-        """Return what a version did to columns. A column that is cast keeps its place."""
+        """Read how a version came by its columns. A column that is cast keeps its place."""
         if version not in self._column_steps:
             after, transaction = self._load(version)
             operation = None if transaction is None else transaction.operation
