@@ -154,22 +154,65 @@ def describe(bits_per_value: int) -> encodings_pb2.CompressiveEncoding:
     return encodings_pb2.CompressiveEncoding(rle=rle)
 
 
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Runs of equal values, of any lengths.
+
+    Parameters
+    ----------
+    values : FixedWidthBlock
+        The value of each; at least one.
+    ends : int64[num_runs]
+        The index after the last value of each.
+    """
+
+    values: FixedWidthBlock
+    ends: Counts
+
+    @classmethod
+    def find(cls, block: FixedWidthBlock, num_runs: int) -> Runs:
+        """Find the runs of a non-empty block that has so many."""
+        words = _words(block)
+        values, ends = empty(num_runs, words.dtype), np.empty(num_runs, np.int64)
+        kernels.find_runs(words, values, ends)
+        return cls(FixedWidthBlock(values.view(np.uint8), block.bits_per_value, num_runs), ends)
+
+    def num_not_zero(self) -> int:
+        """Return the number of values that are not 0."""
+        return int(np.diff(self.ends, prepend=0)[_words(self.values) != 0].sum())
+
+    def expand(self) -> FixedWidthBlock:
+        """Return the block that has these runs."""
+        words = np.repeat(_words(self.values), np.diff(self.ends, prepend=0))
+        return FixedWidthBlock(words.view(np.uint8), self.values.bits_per_value, words.size)
+
+    def compress(self) -> CompressedChunks:
+        """Encode the block that has these runs."""
+        num_runs, num_values = self.ends.size, int(self.ends[-1])
+        words, width = _words(self.values), self.values.bytes_per_value
+        max_runs = _MAX_CHUNK_BYTES // (width + 1)
+        room = num_runs + num_values // MAX_RUN + num_values // max_runs * 2 + 2 * max_runs
+        values, lengths = empty(room, words.dtype), empty(room, np.uint8)
+        chunk_values = np.empty(num_values // (max_runs // 2) + 2, np.int64)
+        chunk_runs = np.empty_like(chunk_values)
+        chunks = kernels.pack_chunks(
+            words, self.ends, _MAX_CHUNK_VALUES, max_runs, values, lengths, chunk_values, chunk_runs
+        )
+        chunk_runs = chunk_runs[:chunks]
+        runs = int(chunk_runs.sum())
+        buffers: tuple[Bytes, ...] = (values[:runs].view(np.uint8), lengths[:runs])
+        encoding = describe(self.values.bits_per_value)
+        return CompressedChunks(buffers, (chunk_runs * width, chunk_runs), chunk_values[:chunks], encoding)
+
+
+def estimate_size(num_runs: int, num_values: int, bits_per_value: int) -> int:
+    """Estimate the bytes of runs."""
+    return (num_runs + num_values // MAX_RUN) * (bits_per_value // 8 + 1)
+
+
 def compress(block: FixedWidthBlock, num_runs: int) -> CompressedChunks:
     """Encode a non-empty block; `num_runs` is the number of its runs."""
-    words = _words(block)
-    width = block.bytes_per_value
-    max_runs = _MAX_CHUNK_BYTES // (width + 1)
-    room = num_runs + block.num_values // MAX_RUN + block.num_values // max_runs * 2 + 2 * max_runs
-    values = empty(room, words.dtype)
-    lengths = empty(room, np.uint8)
-    chunk_values = np.empty(block.num_values // (max_runs // 2) + 2, np.int64)
-    chunk_runs = np.empty_like(chunk_values)
-    chunks = kernels.pack_chunks(words, _MAX_CHUNK_VALUES, max_runs, values, lengths, chunk_values, chunk_runs)
-    chunk_runs = chunk_runs[:chunks]
-    runs = int(chunk_runs.sum())
-    buffers: tuple[Bytes, ...] = (values[:runs].view(np.uint8), lengths[:runs])
-    sizes = (chunk_runs * width, chunk_runs)
-    return CompressedChunks(buffers, sizes, chunk_values[:chunks], describe(block.bits_per_value))
+    return Runs.find(block, num_runs).compress()
 
 
 def block_sizes(block: FixedWidthBlock, num_values: Counts) -> Counts:

@@ -8,6 +8,9 @@ only over repeating byte planes (`planes.py`), where it costs no time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 
@@ -195,7 +198,7 @@ def _choose_fixed(block: FixedWidthBlock, options: CompressionOptions) -> _Fixed
     best = _FixedChoice(block.size_bytes, item_bits)
     if packed < best.size_bytes:
         best = _FixedChoice(packed, item_bits, widths=widths)
-    runs = (num_runs + block.num_values // rle.MAX_RUN) * (block.bytes_per_value + 1)
+    runs = rle.estimate_size(num_runs, block.num_values, bits)
     if num_runs < options.rle_threshold * block.num_values and runs < best.size_bytes:
         best = _FixedChoice(runs, item_bits, num_runs=num_runs)
     if options.scheme is None and options.byte_stream_split is ByteStreamSplitMode.AUTO and bits in planes.WORD_BITS:
@@ -213,15 +216,60 @@ def _compress_fixed(block: FixedWidthBlock, options: CompressionOptions, version
         item_bytes = best.bits_per_item / 8
         if _dictionary_can_win(block, item_bytes, best.size_bytes, best.num_runs, options):
             most = _max_items(block, item_bytes, best.size_bytes, options)
-            page = dictionary.split(block, most if best.num_runs is None else min(most, best.num_runs))
-            if page is not None:
-                indices = _choose_fixed(page.indices, options)
+            found = _split(block, best.num_runs, most, options)
+            if found is not None:
                 items = dictionary.compress_items(
-                    page.items, options, may_use_general=version.has_compressed_dictionaries
+                    found.items, options, may_use_general=version.has_compressed_dictionaries
                 )
-                if indices.size_bytes + items.buffer.size < options.dict_size_ratio * best.size_bytes:
-                    return CompressedPage(_compress_words(page.indices, indices, options), items)
+                if found.size_bytes + items.buffer.size < options.dict_size_ratio * best.size_bytes:
+                    return CompressedPage(found.compress_indices(), items)
     return CompressedPage(_compress_words(block, best, options), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """The distinct values of a block, and how the numbers of all values are compressed.
+
+    Parameters
+    ----------
+    items : DataBlock
+    size_bytes : int
+        Actual or estimated size of the compressed numbers.
+    compress_indices : callable
+    """
+
+    items: DataBlock
+    size_bytes: int
+    compress_indices: Callable[[], CompressedChunks]
+
+
+def _split(block: FixedWidthBlock, num_runs: int | None, max_items: int, options: CompressionOptions) -> _Split | None:
+    """Take a block apart, or return None if it has more than `max_items` distinct values.
+
+    Parameters
+    ----------
+    block : FixedWidthBlock
+    num_runs : int or None
+        Number of runs, if they are few: values are then looked up run by run.
+    max_items : int
+    options : CompressionOptions
+    """
+    runs = None if num_runs is None else rle.Runs.find(block, num_runs)
+    values, most = (block, max_items) if runs is None else (runs.values, min(max_items, runs.values.num_values))
+    page = dictionary.split(values, most)
+    if page is None:
+        return None
+    indices = page.indices
+    if runs is not None:
+        index_runs = rle.Runs(indices, runs.ends)
+        if options.general_scheme is None and indices.bits_per_value not in planes.WORD_BITS:
+            size = rle.estimate_size(indices.num_values, block.num_values, indices.bits_per_value)
+            # Bit packing takes at least a bit for each value, but for blocks that are 0 throughout.
+            if size * 8 < index_runs.num_not_zero():
+                return _Split(page.items, size, index_runs.compress)
+        indices = index_runs.expand()
+    choice = _choose_fixed(indices, options)
+    return _Split(page.items, choice.size_bytes, partial(_compress_words, indices, choice, options))
 
 
 def _compress_words(block: FixedWidthBlock, best: _FixedChoice, options: CompressionOptions) -> CompressedChunks:

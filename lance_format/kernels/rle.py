@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
-from lance_format.kernels.words import run_end
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -21,6 +20,7 @@ FILL_VALUES = 16
 """Number of values that `expand_runs` may write beyond the end of its output's values."""
 
 _MAX_RUN = 255
+_COMPARED = 8
 
 
 @kernel
@@ -116,34 +116,61 @@ def pick_runs(
 
 
 @kernel
-def _pack_runs(words: Words, first: int, count: int, values: Words, lengths: U8, position: int, max_runs: int) -> int:
-    """Write the runs of `count` values; return their number, or -1 as soon as there are more than `max_runs`."""
-    runs = np.int64(0)
-    index = np.uint64(first)
-    end = np.uint64(first + count)
-    while index < end:
-        stop = run_end(words, index, min(index + np.uint64(_MAX_RUN), end))
-        if runs == max_runs:
-            return -1
-        values[position + runs] = words[index]
-        lengths[position + runs] = np.uint8(stop - index)
-        runs += 1
-        index = stop
-    return runs
+def find_runs(words: Words, values: Words, ends: I64) -> int:
+    """Find the runs of equal words.
+
+    Several are compared at once; where they differ, what is written does not depend on a branch.
+
+    Parameters
+    ----------
+    words : integer[num_values]
+        At least one.
+    values : integer[num_runs]
+        Set to the word of each run.
+    ends : int64[num_runs]
+        Set to the index after the last word of each run.
+
+    Returns
+    -------
+    int
+        The number of runs.
+    """
+    run = index = np.uint64(0)
+    last = np.uint64(words.size - 1)
+    while index < last:
+        end = min(index + np.uint64(_COMPARED), last)
+        if end - index == np.uint64(_COMPARED):
+            difference = words[index] ^ words[index]
+            for step in range(np.uint64(_COMPARED)):
+                difference |= words[index + step] ^ words[index + step + np.uint64(1)]
+            if difference == 0:
+                index = end
+                continue
+        while index < end:
+            following = index + np.uint64(1)
+            values[run] = words[index]
+            ends[run] = following
+            run += np.uint64(words[following] != words[index])
+            index = following
+    values[run] = words[last]
+    ends[run] = words.size
+    return np.int64(run) + 1
 
 
 @kernel
 def pack_chunks(
-    words: Words, max_values: int, max_runs: int, values: Words, lengths: U8, num_values: I64, num_runs: I64
+    words: Words, ends: I64, max_values: int, max_runs: int, values: Words, lengths: U8, num_values: I64, num_runs: I64
 ) -> int:
-    """Cut values into chunks and encode their runs.
+    """Cut runs into chunks, and into runs of at most 255 values.
 
     Every chunk except the last has a power of two of values.
 
     Parameters
     ----------
-    words : integer[num_values]
-        The values.
+    words : integer[num_found]
+        The value of each run.
+    ends : int64[num_found]
+        The index after the last value of each run.
     max_values : int
         Highest number of values per chunk, a power of two.
     max_runs : int
@@ -161,23 +188,29 @@ def pack_chunks(
     int
         The number of chunks.
     """
-    first = 0
-    position = 0
-    chunks = 0
-    size = max_values
-    while first < words.size:
+    total = ends[-1]
+    first = position = chunks = current = np.int64(0)
+    size = np.int64(max_values)
+    while first < total:
         size = min(size * 2, max_values)
         while True:
-            count = min(size, words.size - first)
-            runs = _pack_runs(words, first, count, values, lengths, position, max_runs)
-            if runs >= 0:
+            stop = min(first + size, total)
+            begin, run, made = first, current, np.int64(0)
+            while begin < stop and made < max_runs:
+                end = min(ends[run], begin + _MAX_RUN, stop)
+                values[position + made] = words[run]
+                lengths[position + made] = np.uint8(end - begin)
+                run += end == ends[run]
+                made += 1
+                begin = end
+            if begin == stop:
                 break
             size //= 2
-        num_values[chunks] = count
-        num_runs[chunks] = runs
+        num_values[chunks] = stop - first
+        num_runs[chunks] = made
         chunks += 1
-        first += count
-        position += runs
+        first, current = stop, run
+        position += made
     return chunks
 
 

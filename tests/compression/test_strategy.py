@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lance_format.compression import registry, strategy
@@ -244,3 +244,30 @@ def test_levels_in_runs_are_run_length_encoded() -> None:
     block = FixedWidthBlock(levels.view(np.uint8), 16, levels.size)
     chunks = strategy.compress_levels(block, np.array([4096, 4096, 1808]), FileVersion.V2_2)
     assert (chunks.encoding.WhichOneof("compression"), chunks.buffers[0].size) == ("rle", 3 * 8 + (17 + 17 + 8) * 3)
+
+
+@given(
+    bits=st.sampled_from([16, 32, 64]),
+    lengths=st.lists(st.sampled_from([1, 2, 7, 9, 254, 255, 256, 1024, 4096, 9000]), min_size=1, max_size=60),
+    num_items=st.sampled_from([1, 2, 300, 70_000]),
+    first_share=st.sampled_from([0.0, 0.5, 0.95]),
+    seed=blocks.seeds,
+)
+def test_numbers_of_runs_are_those_of_single_values(
+    bits: int, lengths: list[int], num_items: int, first_share: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(0, num_items, len(lengths)) * (rng.random(len(lengths)) >= first_share)
+    words = np.repeat(drawn, lengths).astype(f"<u{bits // 8}")
+    block = FixedWidthBlock(words.view(np.uint8), bits, words.size)
+    num_runs = 1 + int(np.count_nonzero(words[1:] != words[:-1]))
+    assume(num_runs < CompressionOptions().rle_threshold * words.size)
+    for options in (CompressionOptions(), CompressionOptions(scheme=Scheme.ZSTD)):
+        alone = strategy._split(block, None, num_items, options)
+        by_runs = strategy._split(block, num_runs, num_items, options)
+        assert alone is not None
+        assert by_runs is not None
+        assert by_runs.size_bytes == alone.size_bytes
+        blocks.assert_same(by_runs.items, alone.items)
+        for mine, other in zip(by_runs.compress_indices().buffers, alone.compress_indices().buffers, strict=True):
+            np.testing.assert_array_equal(mine, other)

@@ -37,6 +37,8 @@ _MAX_SCANNED_FILE = 2**46  # The sum over all scanned messages is exact in float
 _MAX_SIZE = 2**62
 _MAX_MAJOR = 2**30  # No version is higher; as one number with the minor, a higher one would not fit 64 bits.
 _MAX_UINT32 = 2**32 - 1
+_MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xBF58476D1CE4E5B9], np.uint64)
+"""Odd, with bits in no order."""
 
 # By the numbers that fields have in table.proto.
 _FRAGMENT = tag_kinds({1: VARINT, 2: BYTES, 3: BYTES, 4: VARINT, 5: BYTES, 7: BYTES, 9: BYTES}, unread=(6, 8, 10))
@@ -68,6 +70,8 @@ class FragmentColumns:
         Versions of the data files; see `version_number`. -1 without files.
     max_field_ids : int64[num_fragments]
         The highest field id in the data files; -1 if there is none.
+    layouts : int64[num_fragments]
+        A hash of the fields of each data file, which fragments with the same fields in the same files share.
     has_row_ids : bool[num_fragments]
         Whether the fragment has row ids.
     base_ids : frozenset of int
@@ -82,6 +86,7 @@ class FragmentColumns:
     lowest_versions: Integers
     highest_versions: Integers
     max_field_ids: Integers
+    layouts: Integers
     has_row_ids: Mask
     base_ids: frozenset[int]
 
@@ -120,8 +125,9 @@ def _from_arrays(arrays: list[Any], base_ids: frozenset[int]) -> FragmentColumns
 def columns_of(fragments: Iterable[FragmentMetadata]) -> FragmentColumns:
     """Return the properties of parsed fragments."""
     rows: list[tuple[int, ...]] = []
+    places: list[tuple[int, int, int, int]] = []
     bases: set[int | None] = set()
-    for fragment in fragments:
+    for position, fragment in enumerate(fragments):
         deletion = fragment.deletion_file
         versions = [version_number(file.file_major_version, file.file_minor_version) for file in fragment.files]
         rows.append(
@@ -137,10 +143,23 @@ def columns_of(fragments: Iterable[FragmentMetadata]) -> FragmentColumns:
                 fragment.row_id_meta is not None,
             )
         )
+        for number, file in enumerate(fragment.files):
+            places += [(position, number, rank, field) for rank, field in enumerate(file.fields)]
         bases |= {file.base_id for file in (*fragment.files, deletion) if file is not None}
     arrays: list[Any] = list(np.array(rows, np.int64).reshape(-1, 9).T)
     arrays[-1] = arrays[-1] != 0
+    arrays.insert(-1, _layouts(len(rows), *np.array(places, np.int64).reshape(-1, 4).T))
     return _from_arrays(arrays, frozenset(base for base in bases if base is not None))
+
+
+def _layouts(num_fragments: int, owners: Integers, files: Integers, ranks: Integers, field_ids: Integers) -> Integers:
+    """Hash the fields of each fragment, given with the number of their file and their number within that."""
+    hashes = field_ids.astype(np.uint64) * _MULTIPLIERS[0] + ranks.astype(np.uint64) * _MULTIPLIERS[1]
+    hashes += files.astype(np.uint64) * _MULTIPLIERS[2]
+    hashes = (hashes ^ (hashes >> np.uint64(30))) * _MULTIPLIERS[3]
+    total = np.zeros(num_fragments, np.uint64)
+    np.add.at(total, owners, hashes ^ (hashes >> np.uint64(27)))
+    return total.view(np.int64)
 
 
 def version_number(major: int, minor: int) -> int:
@@ -194,7 +213,7 @@ def _scan_deletion_files(data: Data, fragments: ScannedFields, physical_rows: In
 
 
 def _scan_data_files(data: Data, fragments: ScannedFields) -> tuple[list[Integers], Integers]:
-    """Return five columns from the number of files on, and of data files the fragments and base ids."""
+    """Return six columns from the number of files on, and of data files the fragments and base ids."""
     owners, lengths, starts = fragments.all_of(2)
     files = scan_messages(data, starts, starts + lengths, _FILE)
     holders, field_ids, good = _scan_field_lists(data, files)
@@ -219,7 +238,12 @@ def _scan_data_files(data: Data, fragments: ScannedFields) -> tuple[list[Integer
     np.maximum.at(highest, live_owners, versions)
     np.maximum.at(max_field, held_by, held)
     lowest[num_files == 0] = -1
-    return [num_files, total, lowest, highest, max_field], np.stack([live_owners, bases[alive]])
+    numbers = np.cumsum(alive) - 1  # of files that are alive
+    in_fragment = numbers - (np.cumsum(num_files) - num_files)[owners]
+    in_file = np.arange(holders.size) - (np.cumsum(num_fields) - num_fields)[holders]
+    laid = alive[holders]
+    layouts = _layouts(count, *(part[laid] for part in (owners[holders], in_fragment[holders], in_file, field_ids)))
+    return [num_files, total, lowest, highest, max_field, layouts], np.stack([live_owners, bases[alive]])
 
 
 def _scan_field_lists(data: Data, files: ScannedFields) -> tuple[Integers, Integers, Mask]:

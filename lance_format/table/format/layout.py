@@ -45,8 +45,11 @@ class ManifestNaming(enum.Enum):
 
     def path(self, version: int) -> str:
         """Return the path of a manifest, relative to the table."""
-        name = f"{version}" if self is ManifestNaming.V1 else f"{_MAX_VERSION - version:020}"
-        return f"{VERSIONS_DIRECTORY}/{name}.manifest"
+        return f"{VERSIONS_DIRECTORY}/{self.file_name(version)}"
+
+    def file_name(self, version: int) -> str:
+        """Return the name of a manifest within its directory."""
+        return f"{version}.manifest" if self is ManifestNaming.V1 else f"{_MAX_VERSION - version:020}.manifest"
 
 
 def parse_manifest_name(name: str) -> tuple[int, ManifestNaming] | None:

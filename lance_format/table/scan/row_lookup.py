@@ -101,6 +101,11 @@ class RowLookup:
             found.setdefault(ROW_ADDRESS if name == ROW_ID else name, []).append(intervals)
         return cls(*(tuple(found.get(name, ())) for name in (ROW_ADDRESS, ROW_OFFSET, _FRAGMENT_ID)))
 
+    @property
+    def is_selective(self) -> bool:
+        """Whether there are such terms."""
+        return bool(self.addresses or self.positions or self.fragment_ids)
+
     def fragments(self, fragments: FragmentList) -> Sequence[FragmentMetadata]:
         """Return the fragments that may have such rows."""
         if not self.fragment_ids and not self.addresses:

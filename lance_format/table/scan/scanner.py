@@ -34,8 +34,8 @@ from lance_format.table.scan.projection import Projection, plan_projection
 from lance_format.table.scan.row_lookup import RowLookup
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.scan.scanned_fragment import OpenFragment, ScannedRows, Window, clip, read_together
-from lance_format.table.scan.statistics_pruning import PrunedOnce, prune_ahead
-from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask, plan_tasks
+from lance_format.table.scan.statistics_pruning import PrunedOnce, is_pruned_ahead, prune_ahead
+from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, Candidates, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.versions.belonging import check_belongs
 from lance_format.table.versions.table_version import TableVersion
 
@@ -249,13 +249,18 @@ class LanceScanner:
             raise InvalidInputError("rows that pass a filter cannot be skipped by tasks; leave the offset out")
         if not self._projection.source.fields:  # No task opens a file.
             check_belongs(self._table.directory, self._table.manifest)
-        ranges = self._whole()
-        if self._projection.filter is None:
-            ranges = self._within(ranges, Window(self._options.offset, self._options.limit))
-        wanted = prune_ahead(self._projection, [found for found in ranges if len(found[1])])
-        return plan_tasks(
-            [found for found in wanted if len(found[1])], self._projection.source, split_size_bytes, min_tasks
-        )
+        return plan_tasks(self._candidates(), self._projection.source, split_size_bytes, min_tasks)
+
+    def _candidates(self) -> Candidates:
+        """Return the rows that tasks need to read."""
+        projection, pruned = self._projection, self._pruned
+        window = Window(self._options.offset, self._options.limit if projection.filter is None else None)
+        fragments = self._fragments.changed(removed=pruned.excluded) if pruned.excluded else self._fragments
+        chosen = self._lookup.is_selective or bool(pruned.ranges) or not window.is_open
+        if not chosen and not is_pruned_ahead(projection, fragments.columns.physical_rows):
+            return Candidates.whole(self._table, fragments, projection.source).not_empty()
+        ranges = [found for found in self._within(self._whole(), window) if len(found[1])]
+        return Candidates.of(prune_ahead(projection, ranges)).not_empty()
 
     def read_task(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of a task, planned by a scanner with the same arguments over the same version of the table.

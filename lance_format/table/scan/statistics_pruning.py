@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from lance_format.datatypes import Schema
 from lance_format.expressions.pruning import classify
 from lance_format.expressions.zones import ZoneStatistics
@@ -100,6 +103,12 @@ class PrunedOnce:
         return prune(self._projection, files, ranges, scan.physical_rows()) if found is None else found
 
 
+def is_pruned_ahead(projection: Projection, num_rows: npt.NDArray[np.int64]) -> bool:
+    """Return whether `prune_ahead` prunes fragments of these numbers of rows, `int64[num_fragments]`."""
+    num_large = int(np.count_nonzero(num_rows > ROWS_PER_ZONE))
+    return projection.filter is not None and 0 < num_large <= _MAX_FRAGMENTS_AHEAD
+
+
 def prune_ahead(projection: Projection, fragments: Sequence[FragmentRanges]) -> Sequence[FragmentRanges]:
     """Prune fragments before they are divided into tasks, if they are few and it helps.
 
@@ -117,9 +126,10 @@ def prune_ahead(projection: Projection, fragments: Sequence[FragmentRanges]) -> 
     CorruptFileError
         See `prune`.
     """
-    large = [index for index, (_, ranges) in enumerate(fragments) if ranges.num_rows > ROWS_PER_ZONE]
-    if projection.filter is None or not large or len(large) > _MAX_FRAGMENTS_AHEAD:
+    num_rows = np.array([ranges.num_rows for _, ranges in fragments], np.int64)
+    if not is_pruned_ahead(projection, num_rows):
         return fragments
+    large = np.flatnonzero(num_rows > ROWS_PER_ZONE).tolist()
 
     def pruned(index: int) -> RowRanges:
         scan, ranges = fragments[index]

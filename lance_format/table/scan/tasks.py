@@ -22,6 +22,8 @@ from lance_format.file import ROWS_PER_ZONE, PageSizes
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.fragment_arrays import FragmentColumns, columns_of
+from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.versions.table_version import TableVersion
@@ -35,7 +37,8 @@ _MAX_SAMPLES = 8
 
 FragmentRanges: TypeAlias = tuple[FragmentReader, RowRanges]
 """Rows of a fragment."""
-_Sizes = npt.NDArray[np.float64]
+_Counts: TypeAlias = npt.NDArray[np.int64]
+_Sizes: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +66,125 @@ class ScanTask:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """Rows that are not divided among tasks."""
-
-    fragment_id: int
-    start: int
-    stop: int
-    cost: float
-
-
-def plan_tasks(
-    ranges: Sequence[FragmentRanges], schema: Schema, split_size_bytes: int, min_tasks: int
-) -> list[ScanTask]:
-    """Divide ranges of rows into tasks.
+class Candidates:
+    """Rows of fragments that are to be divided among tasks.
 
     Parameters
     ----------
-    ranges : sequence of FragmentRanges
-        In the order of the table.
+    columns : FragmentColumns
+        Properties of the fragments.
+    physical_rows : int64[num_fragments]
+        Number of rows in the files of each.
+    num_rows : int64[num_fragments]
+        Number of those that are read.
+    scan : function of int that returns a FragmentReader
+        By the position of the fragment among these.
+    ranges : sequence of RowRanges, optional
+        The rows that are read; by default all.
+    """
+
+    columns: FragmentColumns
+    physical_rows: _Counts
+    num_rows: _Counts
+    scan: Callable[[int], FragmentReader]
+    ranges: Sequence[RowRanges] | None = None
+
+    @classmethod
+    def of(cls, ranges: Sequence[FragmentRanges]) -> Candidates:
+        """Return some rows of some fragments."""
+        columns = columns_of(scan.fragment for scan, _ in ranges)
+        physical_rows = np.array([scan.physical_rows() for scan, _ in ranges], np.int64)
+        num_rows = np.array([rows.num_rows for _, rows in ranges], np.int64)
+        return cls(columns, physical_rows, num_rows, lambda index: ranges[index][0], [rows for _, rows in ranges])
+
+    @classmethod
+    def whole(cls, table: TableVersion, fragments: FragmentList, schema: Schema) -> Candidates:
+        """Return all rows of fragments, of which none is parsed whose number of rows the manifest has.
+
+        Parameters
+        ----------
+        table : TableVersion
+        fragments : FragmentList
+        schema : Schema
+            The columns that are read.
+        """
+
+        def scan(index: int) -> FragmentReader:
+            return table.scan(fragments[index], schema)
+
+        physical_rows = fragments.columns.physical_rows.copy()
+        for index in np.flatnonzero(physical_rows == 0).tolist():
+            physical_rows[index] = scan(index).physical_rows()
+        return cls(fragments.columns, physical_rows, physical_rows, scan)
+
+    def select(self, positions: _Counts) -> Candidates:
+        """Return some of them, by position."""
+        ranges = None if self.ranges is None else [self.ranges[position] for position in positions.tolist()]
+        numbers = self.physical_rows[positions], self.num_rows[positions]
+        return Candidates(
+            self.columns.select(positions), *numbers, lambda index: self.scan(int(positions[index])), ranges
+        )
+
+    def __len__(self) -> int:
+        return self.num_rows.size
+
+    def not_empty(self) -> Candidates:
+        """Return those of which rows are read."""
+        return self.select(np.flatnonzero(self.num_rows))
+
+    @property
+    def shares(self) -> _Sizes:
+        """Share of the rows of each that is read."""
+        return self.num_rows / np.maximum(self.physical_rows, 1)
+
+    def pieces(self, costs: _Sizes) -> _Pieces:
+        """Return the ranges, which have their share of the costs of the fragments, float64[num_fragments]."""
+        if self.ranges is None:
+            return _Pieces(np.arange(len(self)), np.zeros_like(self.num_rows), self.num_rows, costs)
+        owners = np.repeat(np.arange(len(self)), [len(rows) for rows in self.ranges])
+        starts = np.concatenate([rows.starts for rows in self.ranges])
+        stops = np.concatenate([rows.stops for rows in self.ranges])
+        return _Pieces(owners, starts, stops, (costs / self.num_rows)[owners] * (stops - starts))
+
+    def ranges_of(self, index: int) -> RowRanges:
+        """Return the rows that are read of a fragment."""
+        return RowRanges.whole(int(self.num_rows[index])) if self.ranges is None else self.ranges[index]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """Rows that are not divided among tasks.
+
+    Parameters
+    ----------
+    owners : int64[num_pieces]
+        The candidate of each, ascending.
+    starts, stops : int64[num_pieces]
+        Half-open ranges of its rows.
+    costs : float64[num_pieces]
+    """
+
+    owners: _Counts
+    starts: _Counts
+    stops: _Counts
+    costs: _Sizes
+
+    def with_cut(self, cut: Sequence[_Pieces]) -> _Pieces:
+        """Return these pieces, with those of some candidates in their place."""
+        kept = np.flatnonzero(~np.isin(self.owners, [piece.owners[0] for piece in cut]))
+        kinds = [[getattr(piece, field)[...] for piece in cut] for field in ("owners", "starts", "stops", "costs")]
+        order = np.argsort(np.concatenate([self.owners[kept], *kinds[0]]), kind="stable")
+        own = (self.owners[kept], self.starts[kept], self.stops[kept], self.costs[kept])
+        return _Pieces(*(np.concatenate([mine, *cuts])[order] for mine, cuts in zip(own, kinds, strict=True)))
+
+
+def plan_tasks(candidates: Candidates, schema: Schema, split_size_bytes: int, min_tasks: int) -> list[ScanTask]:
+    """Divide rows into tasks.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        In the order of the table; at least one row of each.
     schema : Schema
         The columns that are read.
     split_size_bytes : int
@@ -88,21 +192,18 @@ def plan_tasks(
     min_tasks : int
         Minimum number of tasks, as long as each reads 1 MiB.
     """
-    if not ranges:
+    if not len(candidates):
         return []
     smallest = min(split_size_bytes, _SMALLEST_TASK_BYTES)
-    costs = _estimate(ranges, schema, split_size_bytes if min_tasks == 1 else smallest)
+    costs = _estimate(candidates, schema, split_size_bytes if min_tasks == 1 else smallest)
     total = float(costs.sum())
     wanted = min(min_tasks, int(total // smallest))
     num_tasks = max(math.ceil(total / split_size_bytes), wanted, 1)
-    pieces: list[_Piece] = []
-    for (scan, rows), cost in zip(ranges, costs.tolist(), strict=True):
-        if cost > _MAX_EXCESS * total / num_tasks:
-            pieces += _cut(scan, rows, schema, total / num_tasks)
-        else:
-            share = cost / max(rows.num_rows, 1)
-            pieces += [_Piece(scan.fragment.id, start, stop, share * (stop - start)) for start, stop in rows.pairs()]
-    return _pack(pieces, num_tasks)
+    pieces = candidates.pieces(costs)
+    large = np.flatnonzero(costs > _MAX_EXCESS * total / num_tasks).tolist()
+    if large:
+        pieces = pieces.with_cut([_cut(candidates, index, schema, total / num_tasks) for index in large])
+    return _pack(candidates.columns.ids[pieces.owners], pieces, num_tasks)
 
 
 def divide_fragments(
@@ -136,8 +237,8 @@ def divide_fragments(
         raise InvalidInputError(f"split_size_bytes is {split_size_bytes!r}; a whole number from 1 on is needed")
     if not positions:
         return []
-    scans = [table.scan(table.manifest.fragments[position], schema) for position in positions]
-    costs = _estimate([(scan, RowRanges.whole(scan.physical_rows())) for scan in scans], schema, split_size_bytes)
+    candidates = Candidates.whole(table, table.manifest.fragments, schema).select(np.array(positions, np.int64))
+    costs = _estimate(candidates, schema, split_size_bytes)
     groups = _groups(costs, math.ceil(float(costs.sum()) / split_size_bytes))
     return [tuple(positions[index] for index in group) for group in groups]
 
@@ -147,18 +248,16 @@ def divided_by(split_size_bytes: int) -> Callable[[TableVersion, Sequence[int], 
     return lambda table, positions, schema: divide_fragments(table, positions, schema, split_size_bytes)
 
 
-def _pack(pieces: Sequence[_Piece], num_tasks: int) -> list[ScanTask]:
-    """Pack pieces into tasks of about the same cost, in order."""
-    tasks = []
-    for group in _groups(np.array([piece.cost for piece in pieces]), num_tasks):
-        ranges: list[tuple[int, int, int]] = []
-        for piece in pieces[group.start : group.stop]:
-            if ranges and ranges[-1][0] == piece.fragment_id and ranges[-1][2] == piece.start:
-                ranges[-1] = (piece.fragment_id, ranges[-1][1], piece.stop)
-            else:
-                ranges.append((piece.fragment_id, piece.start, piece.stop))
-        tasks.append(ScanTask(tuple(ranges)))
-    return tasks
+def _pack(ids: _Counts, pieces: _Pieces, num_tasks: int) -> list[ScanTask]:
+    """Pack pieces of fragments of some ids into tasks of about the same cost, in order."""
+    groups = _groups(pieces.costs, num_tasks)
+    joins = (ids[1:] == ids[:-1]) & (pieces.starts[1:] == pieces.stops[:-1])
+    joins[[group.start - 1 for group in groups[1:]]] = False
+    firsts = np.flatnonzero(np.append(True, ~joins))
+    lasts = np.append(firsts[1:], ids.size) - 1
+    ranges = list(zip(ids[firsts].tolist(), pieces.starts[firsts].tolist(), pieces.stops[lasts].tolist(), strict=True))
+    begins = np.searchsorted(firsts, [group.start for group in groups]).tolist()
+    return [ScanTask(tuple(ranges[begin:end])) for begin, end in itertools.pairwise([*begins, len(ranges)])]
 
 
 def _groups(costs: _Sizes, num_groups: int) -> list[range]:
@@ -169,26 +268,26 @@ def _groups(costs: _Sizes, num_groups: int) -> list[range]:
     return [range(start, stop) for start, stop in itertools.pairwise(bounds)]
 
 
-def _cut(scan: FragmentReader, rows: RowRanges, schema: Schema, task_bytes: float) -> list[_Piece]:
+def _cut(candidates: Candidates, index: int, schema: Schema, task_bytes: float) -> _Pieces:
     """Cut ranges at page boundaries of the widest column, and cut pages that are larger than a task."""
-    columns = _columns(scan, schema)
-    pieces = []
-    for start, stop in rows.pairs():
+    columns = _columns(candidates.scan(index), schema)
+    parts: list[tuple[_Counts, _Sizes]] = []
+    for start, stop in candidates.ranges_of(index).pairs():
         bounds = np.array([start, stop], np.int64)
         if columns:
             widest = max(columns, key=lambda column: int(column.size_bytes.sum()))
             inner = widest.first_rows[(widest.first_rows > start) & (widest.first_rows < stop)]
             bounds = distinct(np.concatenate([bounds, inner]))
         costs = np.diff(_bytes_before(columns, bounds))
-        parts = np.where(costs > _MAX_EXCESS * task_bytes, np.ceil(costs / task_bytes), 1).astype(np.int64)
+        counts = np.where(costs > _MAX_EXCESS * task_bytes, np.ceil(costs / task_bytes), 1).astype(np.int64)
         cuts = [
-            _cuts(int(bounds[index]), int(bounds[index + 1]), int(parts[index])) for index in np.flatnonzero(parts > 1)
+            _cuts(int(bounds[each]), int(bounds[each + 1]), int(counts[each])) for each in np.flatnonzero(counts > 1)
         ]
         bounds = distinct(np.concatenate([bounds, *cuts]))
-        costs = np.diff(_bytes_before(columns, bounds))
-        for begin, end, cost in zip(bounds[:-1].tolist(), bounds[1:].tolist(), costs.tolist(), strict=True):
-            pieces.append(_Piece(scan.fragment.id, begin, end, max(cost, 1.0)))
-    return pieces
+        parts.append((bounds, np.maximum(np.diff(_bytes_before(columns, bounds)), 1)))
+    starts = np.concatenate([bounds[:-1] for bounds, _ in parts])
+    stops = np.concatenate([bounds[1:] for bounds, _ in parts])
+    return _Pieces(np.full(starts.size, index), starts, stops, np.concatenate([costs for _, costs in parts]))
 
 
 def _cuts(start: int, stop: int, num_parts: int) -> npt.NDArray[np.int64]:
@@ -207,28 +306,27 @@ def _bytes_before(columns: Sequence[PageSizes], rows: npt.NDArray[np.int64]) -> 
     return before
 
 
-def _estimate(ranges: Sequence[FragmentRanges], schema: Schema, negligible_bytes: int) -> _Sizes:
-    """Estimate the cost of reading some columns of ranges.
+def _estimate(candidates: Candidates, schema: Schema, negligible_bytes: int) -> _Sizes:
+    """Estimate the cost of reading some columns of rows: float64[num_fragments].
 
     Data files with the same fields are assumed to divide their bytes among them alike. One fragment per kind of partly
     read files is opened, if the kind is large enough to matter.
 
     Parameters
     ----------
-    ranges : sequence of FragmentRanges
+    candidates : Candidates
     schema : Schema
     negligible_bytes : int
         Fragments of one kind with fewer bytes in all need no exact estimate.
     """
-    layouts: dict[tuple[tuple[int, ...], ...], list[int]] = {}
-    for index, (scan, _) in enumerate(ranges):
-        layouts.setdefault(tuple([file.fields for file in scan.fragment.files]), []).append(index)
-    costs = np.full(len(ranges), float(_OPENING_BYTES))
+    _, kinds, sizes = np.unique(candidates.columns.layouts, return_inverse=True, return_counts=True)
+    by_kind = np.split(np.argsort(kinds, kind="stable"), np.cumsum(sizes)[:-1])
+    costs = np.full(len(candidates), float(_OPENING_BYTES))
     num_samples = 0
-    for members in sorted(layouts.values(), key=len, reverse=True):
-        kind = _Kind.of([ranges[index] for index in members], schema)
+    for members in sorted(by_kind, key=lambda found: (-found.size, found[0])):
+        kind = _Kind.of(candidates.select(members), schema)
         known = bool(kind.sizes.all())
-        few_bytes = max(negligible_bytes, _OPENING_BYTES * len(members))  # Opening them costs more.
+        few_bytes = max(negligible_bytes, _OPENING_BYTES * members.size)  # Opening them costs more.
         if not known or (kind.is_partial and kind.sizes.sum() > few_bytes and num_samples < _MAX_SAMPLES):
             num_samples += 1
             costs[members] += kind.sampled(schema)
@@ -239,44 +337,46 @@ def _estimate(ranges: Sequence[FragmentRanges], schema: Schema, negligible_bytes
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Ranges of fragments that have the same fields in the same files.
+    """Candidates that have the same fields in the same files.
 
     Parameters
     ----------
-    ranges : sequence of FragmentRanges
-    rows : float64[num_ranges]
-    sizes : float64[num_ranges]
-        Bytes of these rows in the files that are read, with all of their columns; 0 if unknown.
+    candidates : Candidates
+    sizes : float64[num_fragments]
+        Bytes of their rows in the files that are read, with all of their columns; 0 if unknown.
     is_partial : bool
         Whether the files hold columns that are not read.
     """
 
-    ranges: Sequence[FragmentRanges]
-    rows: _Sizes
+    candidates: Candidates
     sizes: _Sizes
     is_partial: bool
 
     @classmethod
-    def of(cls, ranges: Sequence[FragmentRanges], schema: Schema) -> _Kind:
+    def of(cls, candidates: Candidates, schema: Schema) -> _Kind:
         """Make a kind from the files of its first fragment."""
-        first = ranges[0][0]
+        first = candidates.scan(0)
         wanted = first.open().parts(schema)
         positions = [position for position, file in enumerate(first.fragment.files) if file in wanted]
         held = {node.id for parts in wanted.values() for part in parts for node in part.field.walk()}
         stored = {node for file in wanted for node in file.fields if node >= 0}
-        rows = np.array([found.num_rows for _, found in ranges], np.float64)
-        shares = rows / np.array([max(scan.physical_rows(), 1) for scan, _ in ranges])
-        sizes = np.array([_stated_size(scan.fragment, positions) for scan, _ in ranges])
-        return cls(ranges, rows, sizes * shares if positions else np.full(rows.size, 1.0), not held >= stored)
+        if not positions:
+            sizes = np.ones(len(candidates))
+        elif len(first.fragment.files) == 1:
+            sizes = candidates.columns.size_bytes * candidates.shares
+        else:
+            fragments = (candidates.scan(index).fragment for index in range(len(candidates)))
+            sizes = np.array([_stated_size(fragment, positions) for fragment in fragments]) * candidates.shares
+        return cls(candidates, sizes, not held >= stored)
 
     def sampled(self, schema: Schema) -> _Sizes:
         """Estimate the bytes of the columns by the largest of the fragments."""
-        largest = int(np.argmax(np.maximum(self.sizes, self.rows)))
-        scan = self.ranges[largest][0]
-        found = sum(int(column.size_bytes.sum()) for column in _columns(scan, schema))
-        per_row = found / max(scan.physical_rows(), 1)
-        per_byte = per_row * self.rows[largest] / max(float(self.sizes[largest]), 1)
-        return np.where(self.sizes > 0, self.sizes * min(per_byte, 1), self.rows * per_row)
+        num_rows = self.candidates.num_rows
+        largest = int(np.argmax(np.maximum(self.sizes, num_rows)))
+        found = sum(int(column.size_bytes.sum()) for column in _columns(self.candidates.scan(largest), schema))
+        per_row = found / max(int(self.candidates.physical_rows[largest]), 1)
+        per_byte = per_row * num_rows[largest] / max(float(self.sizes[largest]), 1)
+        return np.where(self.sizes > 0, self.sizes * min(per_byte, 1), num_rows * per_row)
 
 
 def _stated_size(fragment: FragmentMetadata, positions: Sequence[int]) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lance_format.errors import CorruptFileError
@@ -63,8 +65,13 @@ class ManifestNames(Mapping[int, str]):
     def __getitem__(self, version: int) -> str:
         if version == self.latest > 0:
             return self._latest_name
-        if version > self.latest:
+        if not 0 < version < self.latest:
             raise KeyError(version)
+        if self._rest is None and self._parsed is None and self.naming is ManifestNaming.V2:
+            name = self.naming.file_name(version)
+            if name not in self._listed:
+                raise KeyError(version)
+            return name
         if self._rest is not None:
             if self._beginning is None:
                 self._beginning = _parse(self._listed, self.latest)
@@ -87,10 +94,10 @@ class ManifestNames(Mapping[int, str]):
 
 def _latest_by_name(listed: Sequence[str]) -> tuple[tuple[int, ManifestNaming], str] | None:
     """Return the latest version and its file if only names of scheme V2 are listed, else None."""
-    known = [name for name in listed if len(name) == _LENGTH_OF_V2]
-    name = min(known, default="")
+    may_be_v2 = list(map(_LENGTH_OF_V2.__eq__, map(len, listed)))
+    name = min(itertools.compress(listed, may_be_v2), default="")
     first = parse_manifest_name(name)
-    others = [name for name in listed if len(name) != _LENGTH_OF_V2] if len(known) < len(listed) else []
+    others = itertools.compress(listed, map(operator.not_, may_be_v2))
     if first is None or first[1] is not ManifestNaming.V2 or any(map(parse_manifest_name, others)):
         return None
     return first, name

@@ -155,3 +155,33 @@ def test_of_sorted_scans_yield_the_first_rows_of_each(tmp_path: Path) -> None:
         assert keys["id"].to_pylist() == scanner.to_table()["id"].to_pylist()
     with pytest.raises(InvalidInputError, match="leave the offset out"):
         dataset.scanner(order_by=["key"], offset=1).plan_tasks()
+
+
+def test_fragments_of_several_layouts_are_estimated_apart(tmp_path: Path) -> None:
+    """Whether they were parsed for their rows, as with terms on addresses, or only listed, tasks are the same."""
+    path = tmp_path / "t"
+    for first in range(0, 4_000, 1_000):
+        lance_format.write_dataset(_rows(1_000, first), path, mode="append")
+    dataset = lance_format.dataset(path)
+    dataset.add_columns({"twice": "id * 2"})
+    for first in range(4_000, 100_000, 12_000):
+        rows = _rows(12_000, first)
+        dataset.insert(rows.append_column("twice", pa.array(range(12_000), pa.int64())), mode="append")
+    dataset.delete("id % 9 = 4 OR id BETWEEN 2000 AND 2999")
+    for columns in (["id"], ["twice"], ["vector"], ["id", "twice"], ["number", "vector", "twice"]):
+        for split_size_bytes in (50_000, 700_000, 100 * _MB):
+            listed = dataset.scanner(columns).plan_tasks(split_size_bytes, min_tasks=2)
+            parsed = dataset.scanner(columns, "_rowaddr >= 0").plan_tasks(split_size_bytes, min_tasks=2)
+            assert listed == parsed
+            assert _read(dataset.scanner(columns), listed).equals(dataset.to_table(columns))
+
+
+def test_fragments_are_not_parsed_to_plan_them(tmp_path: Path) -> None:
+    lance_format.write_dataset(pa.table({"id": range(300)}), tmp_path / "t", max_rows_per_file=1)
+    fragments = lance_format.dataset(tmp_path / "t")._table.manifest.fragments
+    dataset = lance_format.dataset(tmp_path / "t")
+    for given in (None, "id > 5"):
+        assert dataset.scanner(["id"], given).plan_tasks()
+    parsed = [entry for entry in dataset._table.manifest.fragments._entries if not isinstance(entry, bytes)]
+    assert len(fragments) == 300
+    assert len(parsed) <= 2
