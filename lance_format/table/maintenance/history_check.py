@@ -31,7 +31,7 @@ from lance_format.table.versions.belonging import contradict
 from lance_format.table.versions.cleanup import UNVERIFIED_AGE_SECONDS
 from lance_format.table.versions.garbage import is_named
 from lance_format.table.versions.history import History, load_detached, load_history
-from lance_format.table.versions.named_files import branch_roots, named_files, owner_of
+from lance_format.table.versions.named_files import SharedFragments, branch_roots, named_files, owner_of
 
 _MAX_TRANSACTION_BYTES = 1 << 30
 
@@ -50,6 +50,7 @@ def check_history(directory: TableDirectory, branch: str | None, version: int) -
     """
     history = load_history(directory)
     needed: dict[str, int] = {}
+    shared = SharedFragments()
     checked: set[str] = set()
     is_complete = True
     later: Manifest | None = None
@@ -79,17 +80,16 @@ def check_history(directory: TableDirectory, branch: str | None, version: int) -
             later = manifest
             if other != version:
                 yield _finding(relative, "manifest", len(content), has_checksum(content))
-        names = list(named_files(manifest, directory))
-        for name in names:
+        for name in named_files(manifest, directory, shared):
             needed.setdefault(name, other)
         if other == version:
-            checked = set(names) - {directory.transaction(manifest.transaction_file)}
+            checked = set(named_files(manifest, directory)) - {directory.transaction(manifest.transaction_file)}
         yield from _check_transaction(directory, manifest)
     files = list(directory.store.list_tree(directory.root))
     expected = {path: needed[path] for path in needed.keys() - checked - {info.path for info in files}}
     yield from _check_presence(directory, history, expected)
     if is_complete:
-        yield from _find_orphans(directory, branch, files, set(needed))
+        yield from _find_orphans(directory, branch, files, set(needed), shared)
 
 
 def _finding(path: str, kind: str, size: int, is_verified: bool) -> Finding:
@@ -139,7 +139,7 @@ def _has_copy(history: History, version: int, path: str, directory: TableDirecto
 
 
 def _find_orphans(
-    directory: TableDirectory, branch: str | None, files: list[ObjectInfo], needed: set[str]
+    directory: TableDirectory, branch: str | None, files: list[ObjectInfo], needed: set[str], shared: SharedFragments
 ) -> Iterator[Finding]:
     """Yield the files that no version needs, and that are too old to be those of a write in progress."""
     roots = branch_roots(directory.main(branch))
@@ -147,11 +147,11 @@ def _find_orphans(
         for root in roots:
             other = directory.moved(root)
             for _, manifest in load_detached(other, set()):
-                needed.update(named_files(manifest, other))
+                needed.update(named_files(manifest, other, shared))
             if root != directory.root:
                 history = load_history(other)
                 for version in history.names:
-                    needed.update(named_files(history.load(version), other))
+                    needed.update(named_files(history.load(version), other, shared))
     except LanceError:  # What a damaged version needs is unknown.
         return
     newest = time.time() - UNVERIFIED_AGE_SECONDS

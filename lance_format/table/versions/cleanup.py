@@ -38,7 +38,7 @@ from lance_format.table.versions.cleanup_policy import (
 )
 from lance_format.table.versions.garbage import GarbageFile, is_named, no_counts, remove_directories, remove_files
 from lance_format.table.versions.history import History, load_detached, load_history
-from lance_format.table.versions.named_files import branch_roots, named_files, owner_of
+from lance_format.table.versions.named_files import SharedFragments, branch_roots, named_files, owner_of
 from lance_format.table.versions.refs import list_branches, list_tags
 
 _DEFAULT_AUTOMATIC_AGE = "14days"
@@ -141,7 +141,9 @@ class _Cleanup:
         self._main = directory.main(branch)
         self._started = time.time()
         self._used: set[str] = set()
+        self._used_fragments = SharedFragments()
         self._known: set[str] = set()
+        self._known_fragments = SharedFragments()
         self._seen: set[str] = set()
         self._held: set[int] = set()
         self._rate = policy.delete_rate_limit
@@ -207,7 +209,6 @@ class _Cleanup:
                 manifest = history.load(version)
             except VersionNotFoundError:  # Another cleanup removed it since it was listed.
                 continue
-            self._seen.add(history.manifest_path(version))
             wanted = version in candidates and self._is_old(manifest)
             if wanted and version in named.tags:
                 tagged.append(version)
@@ -215,9 +216,10 @@ class _Cleanup:
                 self._held.add(version)
             if wanted and version not in named.versions:
                 old.append(version)
-                self._known.update(named_files(manifest, self._directory))
+                self._seen.add(history.manifest_path(version))
+                self._known.update(named_files(manifest, self._directory, self._known_fragments))
             else:
-                self._used.update(named_files(manifest, self._directory))
+                self._protect(history.manifest_path(version), manifest, self._directory)
         if tagged and self._policy.error_if_tagged_old_versions:
             tags = ", ".join(f"{name!r} ({version})" for version in tagged for name in named.tags[version])
             raise InvalidInputError(
@@ -272,7 +274,7 @@ class _Cleanup:
 
     def _protect(self, path: str, manifest: Manifest, directory: TableDirectory) -> None:
         self._seen.add(path)
-        self._used.update(named_files(manifest, directory))
+        self._used.update(named_files(manifest, directory, self._used_fragments))
 
     def _garbage(self, roots: frozenset[str]) -> Iterator[GarbageFile]:
         """Yield the files that may be deleted according to the versions read so far."""

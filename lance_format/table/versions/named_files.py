@@ -6,9 +6,10 @@ are found by their manifests, whether or not a file names them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Hashable, Iterator, Set
 
 from lance_format.table.format.file_entries import ExternalFile
+from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.table_directory import TableDirectory
 
@@ -33,7 +34,23 @@ def owner_of(path: str, roots: Set[str]) -> str | None:
     return None
 
 
-def named_files(manifest: Manifest, directory: TableDirectory) -> Iterator[str]:
+class SharedFragments:
+    """Fragments that versions share, so that each is looked at once: parsing it takes longer than finding it here."""
+
+    def __init__(self) -> None:
+        self._stored: dict[Hashable, set[bytes]] = {}
+        """The protobuf of the fragments, by what else decides where their files are."""
+
+    def new_in(self, manifest: Manifest, directory: TableDirectory) -> Iterator[FragmentMetadata]:
+        """Yield the fragments of a version that those before it did not have; see `named_files`."""
+        known = self._stored.setdefault((directory.root, frozenset(manifest.bases.items())), set())
+        for position, stored in enumerate(manifest.fragments.serialize()):
+            if stored not in known:
+                known.add(stored)
+                yield manifest.fragments[position]
+
+
+def named_files(manifest: Manifest, directory: TableDirectory, shared: SharedFragments | None = None) -> Iterator[str]:
     """Yield the paths in the store that a version requires: files, and directories of indices.
 
     Parameters
@@ -41,11 +58,13 @@ def named_files(manifest: Manifest, directory: TableDirectory) -> Iterator[str]:
     manifest : Manifest
     directory : TableDirectory
         The directory of its branch.
+    shared : SharedFragments, optional
+        The files of fragments that are among them are left out; the others are added to them.
     """
     bases = manifest.bases
     if manifest.transaction_file:
         yield directory.transaction(manifest.transaction_file)
-    for fragment in manifest.fragments:
+    for fragment in manifest.fragments if shared is None else shared.new_in(manifest, directory):
         for file in fragment.stored_files():
             yield directory.holding(file, bases).path(file.relative_path)
         deletion = fragment.deletion_file
