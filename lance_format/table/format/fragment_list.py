@@ -52,9 +52,13 @@ class FragmentList(Sequence[FragmentMetadata]):
         NotSupportedError
             If one has a file of an unknown kind.
         """
-        few = len(stored) <= _FEW
-        made = cls(map(load_fragment, stored)) if few else cls._of(list(stored), scan_fragments(stored))
-        made._check_repeated()
+        if len(stored) > _FEW:
+            made = cls._of(list(stored), scan_fragments(stored))
+            made._check_repeated()
+            return made
+        made = cls(map(load_fragment, stored))
+        if len({fragment.id for fragment in made}) < len(made):
+            made._check_repeated()
         return made
 
     @classmethod
