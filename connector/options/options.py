@@ -100,6 +100,8 @@ class LanceOptions:
         Whether new columns may have names that pylance cannot read.
     verify_checksums : bool, optional
         Whether reads compare checksums; None is the table's own setting.
+    use_scalar_index : bool
+        Whether filters use the indices of the table.
     column_options : tuple of ColumnOption
         Storage options of single columns.
     blob_handling : str
@@ -133,6 +135,7 @@ class LanceOptions:
     merge_schema: bool = False
     allow_unportable_names: bool = False
     verify_checksums: bool | None = None
+    use_scalar_index: bool = True
     column_options: tuple[ColumnOption, ...] = ()
     blob_handling: str = "all_binary"
     metadata_table: str | None = None
@@ -288,6 +291,7 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "mergeSchema": parse_flag,
     "allow_unportable_names": parse_flag,
     "verify_checksums": parse_flag,
+    "use_scalar_index": parse_flag,
     **CHANGE_PARSERS,
     **SINK_PARSERS,
 }

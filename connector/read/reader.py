@@ -165,6 +165,7 @@ class LanceReader(DataSourceReader):
             batch_size=self._batch_rows,
             blob_handling=self._blob_handling,
             order_by=self._order,
+            use_scalar_index=self._options.use_scalar_index,
         )
 
 

@@ -1,13 +1,14 @@
-"""Finding the fragments and rows that may match a filter, by the ZONEMAP indices of the table.
+"""Finding the fragments and rows that may match a filter, by the indices of the table.
 
-All fragments are laid out one after another, so that one evaluation per column decides for all zones. An index errs on
-the side of "may match": its zones include rows deleted since, and uncovered rows are unknown. No data file is opened.
+Of ZONEMAP indices, all fragments are laid out one after another, so that one evaluation per column decides for all
+zones. Other kinds name rows (`indexed_rows.py`). An index errs on the side of "may match": it includes rows deleted
+since, and uncovered rows are unknown. No data file is opened.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 import numpy as np
@@ -24,6 +25,7 @@ from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.zone_map import ZoneNumbers, Zones, has_bounds
 from lance_format.table.indices.zone_map_index import ZoneMapDetails, load_zones
+from lance_format.table.scan.indexed_rows import find_indexed_rows, names_rows
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.versions.table_version import TableVersion
 
@@ -53,7 +55,9 @@ class PrunedFragments:
 
 def usable_indices(table: TableVersion, predicate: BoundExpression | None) -> list[str]:
     """Return the names of the indices that a filter can use."""
-    return list(dict.fromkeys(index.name for found in _usable(table, predicate).values() for index in found.parts))
+    kinds = (_has_zones, names_rows)
+    found = [parts for kind in kinds for parts in _usable(table, predicate, kind).values()]
+    return list(dict.fromkeys(index.name for usable in found for index in usable.parts))
 
 
 def prune_fragments(
@@ -76,10 +80,17 @@ def prune_fragments(
     DatasetNotFoundError
         If the file of an index is missing.
     """
-    usable = _usable(table, predicate)
-    if not usable:
+    zoned, named = (_usable(table, predicate, kind) for kind in (_has_zones, names_rows))
+    if not zoned and not named:
         return PrunedFragments()
     layout = _Layout.of(table.manifest.fragments if fragments is None else fragments)
+    pruned = _by_zones(table, predicate, zoned, layout)
+    return _by_rows(table, predicate, named, layout, pruned) if named else pruned
+
+
+def _by_zones(
+    table: TableVersion, predicate: BoundExpression, usable: Mapping[FieldPath, _Usable], layout: _Layout
+) -> PrunedFragments:
     known: dict[FieldPath, ZoneStatistics] = {}
     used: list[IndexMetadata] = []
     for path, found in usable.items():
@@ -95,6 +106,30 @@ def prune_fragments(
     return PrunedFragments(excluded, ranges, len({index.name for index in used}), len(used), num_zones)
 
 
+def _by_rows(
+    table: TableVersion,
+    predicate: BoundExpression,
+    usable: Mapping[FieldPath, _Usable],
+    layout: _Layout,
+    pruned: PrunedFragments,
+) -> PrunedFragments:
+    """Exclude further fragments and rows."""
+    excluded, ranges = set(pruned.excluded), dict(pruned.ranges)
+    num_rows = dict(zip(layout.ids.tolist(), np.diff(layout.first_rows).tolist(), strict=True))
+    names, num_parts = set(), 0
+    for path, column in usable.items():
+        for found in find_indexed_rows(table, predicate, path, column.value_type, column.parts, num_rows):
+            names.add(found.index.name)
+            num_parts += 1
+            excluded.update(found.excluded.tolist())
+            for fragment_id, rows in found.ranges.items():
+                ranges[fragment_id] = rows.intersect(ranges[fragment_id]) if fragment_id in ranges else rows
+    left = {fragment_id: rows for fragment_id, rows in ranges.items() if fragment_id not in excluded}
+    return PrunedFragments(
+        frozenset(excluded), left, pruned.num_indices + len(names), pruned.num_parts + num_parts, pruned.num_zones
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Usable:
     """A column of a filter, and the parts of its indices."""
@@ -103,13 +138,15 @@ class _Usable:
     parts: tuple[IndexMetadata, ...]
 
 
-def _usable(table: TableVersion, predicate: BoundExpression | None) -> dict[FieldPath, _Usable]:
-    """Return the usable columns and indices, without reading anything."""
-    parts = [
-        index
-        for index in table.manifest.indices
-        if index.fragment_ids is not None and ZoneMapDetails.parse(index) is not None
-    ]
+def _has_zones(index: IndexMetadata) -> bool:
+    return index.fragment_ids is not None and ZoneMapDetails.parse(index) is not None
+
+
+def _usable(
+    table: TableVersion, predicate: BoundExpression | None, kind: Callable[[IndexMetadata], bool]
+) -> dict[FieldPath, _Usable]:
+    """Return the usable columns and indices of a kind, without reading anything."""
+    parts = [index for index in table.manifest.indices if kind(index)]
     found: dict[FieldPath, _Usable] = {}
     for path in () if predicate is None or not parts else predicate.columns:
         column = _find(table.manifest.schema.fields, path)

@@ -1,0 +1,121 @@
+"""BTREE indices, which other writers make: all values of a column in ascending order, with the ids of their rows.
+
+| file | column | |
+|---|---|---|
+| `page_data.lance` | `values` | ascending, nulls first; a page is `batch_size` rows of them |
+| | `ids` | uint64: addresses of rows, or their stable ids |
+| `page_lookup.lance` | `min`, `max` | the first and the last value of each page |
+| | `null_count`, `page_idx` | uint32 |
+
+The metadata of the schema of the second has `batch_size`, and `range_partitioned`: whether there is one such pair of
+files for each of several ranges of values. Those are not used.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.errors import CorruptFileError
+from lance_format.expressions.order import compare
+from lance_format.expressions.pruning import classify
+from lance_format.expressions.zones import ZoneStatistics
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.indices.row_finder import IndexFile, Question, RowIds, UnusableError
+from lance_format.table.indices.zone_map import comparable, has_bounds
+from lance_format.table.versions.table_version import TableVersion
+
+_LOOKUP, _DATA = "page_lookup.lance", "page_data.lance"
+_MOST_PAGES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pages:
+    """The pages of an index, as zones of its values."""
+
+    zones: ZoneStatistics
+    num_values: int
+
+
+def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
+    """Return the ids of the rows for which a predicate holds, in any order; None if they may be too many.
+
+    Raises
+    ------
+    UnusableError
+        If the index is of an unknown form.
+    CorruptFileError
+        If a file is malformed, or contradicts the other one.
+    DatasetNotFoundError
+        If a file is missing.
+    """
+    pages = _load_pages(table, index, question)
+    verdicts = classify(question.predicate, {question.path: pages.zones}, pages.num_values)
+    edges = np.diff(np.concatenate([[0], verdicts.may_match.view(np.int8), [0]]))
+    starts, stops = (verdicts.boundaries[np.flatnonzero(edges == edge)] for edge in (1, -1))
+    if int((stops - starts).sum()) > question.most_rows:
+        return None
+    found = [np.zeros(0, np.uint64)]
+    with IndexFile(table, index, _DATA, [("values", question.value_type), ("ids", pa.uint64())]) as file:
+        if file.num_rows != pages.num_values:
+            raise CorruptFileError(f"{file.num_rows} values, of which {_LOOKUP} has {pages.num_values}", path=file.path)
+        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+            batch = file.read(start, stop)
+            ids = batch.column("ids").to_numpy(zero_copy_only=False)
+            found.append(ids[question.holds_for(batch.column("values"))])
+    return np.concatenate(found)
+
+
+def _load_pages(table: TableVersion, index: IndexMetadata, question: Question) -> _Pages:
+    value_type = question.value_type
+    if not has_bounds(value_type):
+        raise UnusableError(f"values of {value_type} have no order")
+    key = (index.uuid, _LOOKUP)
+    cached = table.cache.get(key)
+    if isinstance(cached, _Pages) and cached.zones.lower.type == value_type:
+        return cached
+    columns = [("min", value_type), ("max", value_type), ("null_count", pa.uint32()), ("page_idx", pa.uint32())]
+    with IndexFile(table, index, _LOOKUP, columns) as file:
+        sizes = file.metadata.get(b"batch_size", b"")
+        if file.metadata.get(b"range_partitioned", b"false") != b"false" or not sizes.isdigit():
+            raise UnusableError("its pages are of another form")
+        if not 0 < file.num_rows <= _MOST_PAGES:
+            raise UnusableError(f"it has {file.num_rows} pages")
+        batch = file.read(0, file.num_rows)
+    with IndexFile(table, index, _DATA, [("values", value_type), ("ids", pa.uint64())]) as data:
+        num_values = data.num_rows
+    pages = _Pages(_zones_of(batch, int(sizes), num_values, file.path), num_values)
+    table.cache.put(key, pages, int(batch.nbytes))
+    return pages
+
+
+def _zones_of(batch: pa.RecordBatch, page_rows: int, num_values: int, path: str) -> ZoneStatistics:
+    """Return pages as zones. Nothing is known of one whose first value is null, unless all of its values are."""
+    numbers = np.arange(batch.num_rows)
+    if page_rows < 1 or -(-num_values // page_rows) != batch.num_rows:
+        raise CorruptFileError(f"{batch.num_rows} pages of {page_rows} rows for {num_values} values", path=path)
+    if not np.array_equal(batch.column("page_idx").to_numpy(zero_copy_only=False), numbers):
+        raise CorruptFileError("the pages are not numbered in their order", path=path)
+    lower, upper = (_without_nan(batch.column(name)) for name in ("min", "max"))
+    num_rows = np.minimum((numbers + 1) * page_rows, num_values) - numbers * page_rows
+    counted = batch.column("null_count").to_numpy(zero_copy_only=False).astype(np.int64)
+    if (counted > num_rows).any():
+        raise CorruptFileError("a page has more nulls than rows", path=path)
+    order, other = comparable(lower), comparable(upper)
+    if pc.any(compare(">", order, other)).as_py() or pc.any(compare(">", other[:-1], order[1:])).as_py():
+        raise CorruptFileError("the bounds of pages do not ascend", path=path)
+    is_bounded = np.asarray(pc.and_(lower.is_valid(), upper.is_valid()).to_numpy(zero_copy_only=False))
+    unknown = (counted > 0) & (counted < num_rows) | ~is_bounded & (counted < num_rows)
+    num_nulls = np.where(unknown, -1, counted)
+    none = pa.scalar(None, lower.type)
+    lower, upper = (pc.if_else(pa.array(unknown), none, bound) for bound in (lower, upper))
+    return ZoneStatistics(num_rows, num_nulls, lower, upper, exact=False)
+
+
+def _without_nan(bounds: pa.Array) -> pa.Array:
+    """Return bounds with null in the place of NaN, which pylance puts before or after all numbers, by its sign."""
+    if not pa.types.is_floating(bounds.type):
+        return bounds
+    return pc.if_else(pc.is_nan(comparable(bounds)), pa.scalar(None, bounds.type), bounds)

@@ -1,0 +1,126 @@
+"""Indices that name rows: what the kinds have in common.
+
+An index names the rows of the fragments in its bitmap by their ids. Ids of rows that were deleted since stay in it. It
+answers a predicate over its column exactly, or not at all: where the answer would be many rows, scanning is faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.errors import DatasetNotFoundError
+from lance_format.expressions import BoundExpression, FieldPath, filter_mask
+from lance_format.file import ColumnProjection, FileReader, column_indices
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.object_store import ObjectNotFoundError
+from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.versions.table_version import TableVersion
+
+RowIds = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A predicate over the column of an index.
+
+    Parameters
+    ----------
+    predicate : BoundExpression
+        Reads this column only.
+    path : FieldPath
+    value_type : pa.DataType
+    most_rows : int
+        Number of rows from which on there is no answer.
+    """
+
+    predicate: BoundExpression
+    path: FieldPath
+    value_type: pa.DataType
+    most_rows: int
+
+    def holds_for(self, values: pa.Array) -> npt.NDArray[np.bool_]:
+        """Return for each value whether the predicate is true."""
+        column = values
+        for name in reversed(self.path[1:]):
+            column = pa.StructArray.from_arrays([column], [name])
+        mask = filter_mask(self.predicate, pa.record_batch([column], names=[self.path[0]]))
+        return np.asarray(mask.to_numpy(zero_copy_only=False))
+
+
+class UnusableError(Exception):
+    """The index is of a form that is not known here."""
+
+
+class IndexFile:
+    """A file of an index that is read in parts; a context manager.
+
+    Parameters
+    ----------
+    table : TableVersion
+    index : IndexMetadata
+    name : str
+    expected : sequence of (str, pa.DataType)
+        Its columns.
+
+    Raises
+    ------
+    UnusableError
+        If it has other columns.
+    DatasetNotFoundError
+        If it is missing.
+    """
+
+    def __init__(
+        self, table: TableVersion, index: IndexMetadata, name: str, expected: Sequence[tuple[str, pa.DataType]]
+    ) -> None:
+        path = f"{table.directory.holding(index, table.manifest.bases).index(index.uuid)}/{name}"
+        size = next((file.size_bytes for file in index.message.files if file.path == name), 0)
+        try:
+            source = table.store.open_reader(path, size or None)
+        except ObjectNotFoundError as error:
+            raise DatasetNotFoundError(
+                f"the file {path} of index {index.name!r} is missing; if a cleanup has removed this version of the"
+                " table, open the latest"
+            ) from error
+        self.path = path
+        try:
+            verification = table.directory.index_verification(index.uuid, name)
+            self._reader = FileReader(source, table.cache, verification=verification)
+            schema = self._reader.schema
+            found = [(field.name, field.to_arrow_type()) for field in schema.fields]
+            if found != list(expected):
+                raise UnusableError(f"{name} has the columns {found} instead of {expected}")
+            indices = column_indices(schema, self._reader.version)
+            self._columns = [ColumnProjection(field, indices) for field in schema.fields]
+        except BaseException:
+            source.close()
+            raise
+
+    def __enter__(self) -> IndexFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._reader.close()
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return self._reader.num_rows
+
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        """The metadata of the schema."""
+        return dict(self._reader.schema.metadata)
+
+    def read(self, start: int, stop: int) -> pa.RecordBatch:
+        """Read a range of rows, of all columns."""
+        batches = list(self._reader.read(self._columns, start, stop, batch_size=max(stop - start, 1)))
+        schema = pa.schema([column.arrow_field for column in self._columns])
+        return pa.Table.from_batches(batches, schema).combine_chunks().to_batches(stop - start)[0]

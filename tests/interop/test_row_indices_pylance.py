@@ -1,0 +1,187 @@
+"""Indices of pylance that name rows: filters find the same rows by them as without, and read less."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import shutil
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_format
+from lance_format import CorruptFileError, DatasetNotFoundError
+from tests.table.counting import counted
+
+KINDS = ("BTREE", "BITMAP")
+COLUMNS = ("i", "f", "s", "b", "d", "t", "x", "bin", "g.y")
+
+
+def _rows(rng: np.random.Generator, count: int) -> pa.Table:
+    def mask() -> np.ndarray[Any, np.dtype[np.bool_]]:
+        return rng.random(count) < rng.choice([0, 0.05, 0.9])
+
+    values = int(rng.choice([3, 50, 10**6]))
+    floats = rng.choice([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 2.25, 7.5], count)
+    cents = [decimal.Decimal(int(value)) / 100 for value in rng.integers(-5000, 5000, count)]
+    columns: dict[str, Any] = {
+        "i": pa.array(rng.integers(-values, values, count), mask=mask()),
+        "f": pa.array(np.where(rng.random(count) < 0.5, floats, rng.integers(0, 50, count) / 4), mask=mask()),
+        "s": pa.array([f"k{value}" for value in rng.integers(0, values, count)], mask=mask()),
+        "b": pa.array(rng.random(count) < 0.01, mask=mask()),
+        "d": pa.array(rng.integers(0, 3000, count), pa.int32()).cast(pa.date32()),
+        "t": pa.array(rng.integers(0, 10**12, count), pa.timestamp("us")),
+        "x": pa.array(cents, pa.decimal128(10, 2)),
+        "bin": pa.array([bytes([value]) * 3 for value in rng.integers(0, 255, count).tolist()]),
+        "g": pa.StructArray.from_arrays([pa.array(rng.integers(0, 100, count))], ["y"]),
+        "id": np.arange(count),
+    }
+    return pa.table(columns)
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, str):
+        return f"'{value}'"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, datetime.datetime):
+        return f"timestamp '{value}'"
+    return f"date '{value}'" if isinstance(value, datetime.date) else str(value)
+
+
+def _filters(rng: np.random.Generator, rows: pa.Table) -> list[str]:
+    found = []
+    for name in COLUMNS:
+        column = rows["g"].combine_chunks().field("y") if name == "g.y" else rows[name]
+        some = column.take(pa.array(rng.integers(0, rows.num_rows, 8))).to_pylist()
+        finite = [value for value in some if value is not None and not (isinstance(value, float) and value - value)]
+        finite = [value for value in finite if value == value]
+        if finite:
+            one, other = _spelled(finite[0]), _spelled(finite[-1])
+            asked = [
+                f"{name} = {one}",
+                f"{name} IN ({', '.join(map(_spelled, finite))})",
+                f"{name} > {one} AND {name} < {other}",
+                f"{name} >= {one} AND id % 3 = 0",
+                f"{name} = {one} OR {name} IS NULL",
+                f"NOT ({name} = {one})",
+                f"{name} IS NULL",
+            ]
+            found += [str(given) for given in rng.choice(asked, 2, replace=False)]
+    return found
+
+
+def _change(rng: np.random.Generator, path: str, count: int) -> None:
+    """Change the table, by either library."""
+    theirs, ours = lance.dataset(path), lance_format.dataset(path)
+    some = f"id % {rng.integers(3, 30)} = 2"
+    match rng.integers(0, 8):
+        case 0:
+            theirs.delete(some)
+        case 1:
+            theirs.insert(_rows(rng, count // 4 + 1))
+        case 2:
+            theirs.update({"i": "i + 1", "s": "'k7'"}, where=some)
+        case 3:
+            theirs.optimize.optimize_indices(index_names=[f"{name}_idx" for name in COLUMNS if "." not in name])
+        case 4:
+            theirs.optimize.compact_files(target_rows_per_fragment=2 * count)
+        case 5:
+            ours.delete(some)
+        case 6:
+            ours.update({"i": "i - 2"}, where=some)
+        case _:
+            ours.optimize.compact_files(target_rows_per_fragment=2 * count)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_filters_find_the_same_rows(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    path, count = str(tmp_path / "t"), int(rng.choice([50, 3000, 20_000]))
+    rows = _rows(rng, count)
+    size = max(count // int(rng.integers(1, 6)), 1)
+    table = lance.write_dataset(rows, path, max_rows_per_file=size, enable_stable_row_ids=bool(seed % 2))
+    for column in COLUMNS:
+        table.create_scalar_index(column, str(rng.choice(KINDS)))
+    num_used = 0
+    for step in range(3):
+        if step:
+            _change(rng, path, count)
+        dataset = lance_format.dataset(path)
+        for given in _filters(rng, rows):
+            scanner = dataset.scanner(["id"], given)
+            found = scanner.to_table()
+            num_used += 0 if scanner.metrics is None else scanner.metrics.indices_loaded
+            assert found.equals(dataset.scanner(["id"], given, use_scalar_index=False).to_table()), given
+            tasks = scanner.plan_tasks(200_000, min_tasks=2)
+            batches = [batch for task in tasks for batch in scanner.read_task(task)]
+            assert pa.Table.from_batches(batches, scanner.projected_schema).equals(found), given
+    assert num_used > 5
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("indexed") / "t"
+    rng = np.random.default_rng(0)
+    rows = pa.table({"key": rng.permutation(200_000), "few": np.arange(200_000) // 40 % 1000, "x": rng.random(200_000)})
+    table = lance.write_dataset(rows, str(path), max_rows_per_file=20_000)
+    table.create_scalar_index("key", "BTREE")
+    table.create_scalar_index("few", "BITMAP")
+    return path
+
+
+@pytest.mark.parametrize(("given", "rows"), [("key = 77", 1), ("key IN (5, 199999)", 2), ("few = 3 AND key > -1", 200)])
+def test_only_rows_of_the_answer_are_planned(indexed: Path, given: str, rows: int) -> None:
+    dataset, store = counted(indexed)
+    scanner = dataset.scanner(["x"], given)
+    assert sum(task.num_rows for task in scanner.plan_tasks()) == rows
+    assert "indices: " in scanner.explain_plan()
+    store.drain()
+    assert scanner.to_table().num_rows == rows
+    read = store.drain()
+    assert dataset.scanner(["x"], given, use_scalar_index=False).to_table().num_rows == rows
+    assert read < store.drain() / 2
+
+
+def test_many_rows_are_scanned(indexed: Path) -> None:
+    scanner = lance_format.dataset(indexed).scanner(["x"], "key > 1000")
+    assert sum(task.num_rows for task in scanner.plan_tasks()) == 200_000
+    assert scanner.to_table().num_rows == 198_999
+
+
+def test_uncovered_fragments_are_read(indexed: Path, tmp_path: Path) -> None:
+    path = shutil.copytree(indexed, tmp_path / "t")
+    lance.dataset(str(path)).insert(pa.table({"key": [77, 78], "few": [1, 2], "x": [0.5, 0.25]}))
+    scanner = lance_format.dataset(path).scanner(["key"], "key = 77")
+    assert scanner.to_table()["key"].to_pylist() == [77, 77]
+    assert len(scanner.plan_tasks()[0].ranges) == 2
+
+
+@pytest.mark.parametrize("name", ["page_lookup.lance", "page_data.lance", "bitmap_page_lookup.lance"])
+def test_damaged_and_missing_files_are_named(indexed: Path, tmp_path: Path, name: str) -> None:
+    path = shutil.copytree(indexed, tmp_path / "t")
+    given = "few = 3" if name.startswith("bitmap") else "key = 77"
+    (file,) = path.glob(f"_indices/*/{name}")
+    content = file.read_bytes()
+    rng = np.random.default_rng(1)
+    errors = []
+    for _ in range(40):
+        damaged = bytearray(content)
+        damaged[int(rng.integers(0, len(damaged)))] ^= 1 << int(rng.integers(0, 8))
+        file.write_bytes(damaged)
+        try:
+            lance_format.dataset(path).to_table(filter=given)
+        except CorruptFileError as error:
+            errors.append(str(error))
+    assert all("index" in error for error in errors)
+    file.write_bytes(content[:-7])
+    with pytest.raises(CorruptFileError, match=f"{name}: index"):
+        lance_format.dataset(path).to_table(filter=given)
+    file.unlink()
+    with pytest.raises(DatasetNotFoundError, match="missing; if a cleanup"):
+        lance_format.dataset(path).to_table(filter=given)
+    assert lance_format.dataset(path).scanner(filter=given, use_scalar_index=False).to_table().num_rows > 0
