@@ -206,7 +206,13 @@ class Runs:
 
 
 def estimate_size(num_runs: int, num_values: int, bits_per_value: int) -> int:
-    """Estimate the bytes of runs."""
+    """Estimate the bytes of runs.
+
+    Parameters
+    ----------
+    num_runs, num_values : int
+    bits_per_value : int
+    """
     return (num_runs + num_values // MAX_RUN) * (bits_per_value // 8 + 1)
 
 

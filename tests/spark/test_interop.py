@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
+import lance_format
 from tests.spark.conftest import append, load, overwrite
 
 UTC = datetime.UTC
@@ -175,3 +176,17 @@ def test_spark_reads_the_storage_of_extension_types(spark: SparkSession, path: s
     copy = lance.dataset(f"{path}-copy").to_table(["u", "t", "j"])
     assert copy.schema.types == [pa.binary(), pa.list_(pa.float32(), 2), pa.string()]
     assert copy.column("t").to_pylist() == [[1.0, 2.0], None]
+
+
+@pytest.mark.parametrize("kind", ["BTREE", "BITMAP"])
+def test_filters_use_the_indices_of_pylance(spark: SparkSession, path: str, kind: str) -> None:
+    rows = pa.table({"key": [number * 7919 % 60_000 for number in range(60_000)], "x": range(60_000)})
+    lance.write_dataset(rows, path, max_rows_per_file=20_000).create_scalar_index("key", kind)
+    append(spark.createDataFrame([(7919, -1)], "key long, x long"), path)
+    plain = load(spark, path, use_scalar_index="false")
+    wanted = f.col("key").isin(7919, 59_999, 60_000)
+    expected = sorted(plain.where(wanted).collect())
+    assert sorted(load(spark, path).where(wanted).collect()) == expected
+    assert [row.x for row in expected] == [-1, 1, rows["key"].to_pylist().index(59_999)]
+    lance_format.dataset(path).delete("key = 59999")
+    assert load(spark, path).where("key = 59999").count() == 0

@@ -30,6 +30,12 @@ _ROWS_AT_ONCE = 1024
 def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
     """Return the ids of the rows for which a predicate holds, in any order; None if they, or the keys, are too many.
 
+    Parameters
+    ----------
+    table : TableVersion
+    index : IndexMetadata
+    question : Question
+
     Raises
     ------
     UnusableError

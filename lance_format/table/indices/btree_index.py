@@ -42,6 +42,12 @@ class _Pages:
 def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
     """Return the ids of the rows for which a predicate holds, in any order; None if they may be too many.
 
+    Parameters
+    ----------
+    table : TableVersion
+    index : IndexMetadata
+    question : Question
+
     Raises
     ------
     UnusableError
