@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from connector.types.arrays import Origin, has_items
 from connector.types.batches import to_spark
 from connector.types.column_names import find_name
 from connector.types.row_columns import ROW_FIELDS
 from connector.types.schemas import to_exchange_schema
-from lance_format import ChangeLog, LanceDataset
+from lance_format import ChangeLog, LanceDataset, LanceField
 from lance_format.expressions import Expression, columns_of, nodes, parse
 from lance_format.lazy_dataclasses import dataclass
 
@@ -20,17 +21,18 @@ from lance_format.lazy_dataclasses import dataclass
 class ReadColumns:
     """Columns to read from any version of a table.
 
-    A version has a column under the name of the field with its id there, else under the same name, unless that is the
-    field of another column. Casts change ids, and the id of a dropped column may be given to another. Before an
-    overwrite that replaced the columns, ids are those of other columns, and only names count. Where a version has
-    neither, the column is null.
+    A version has a column under the name of the field with its id there. Casts change ids, and the id of a dropped
+    column may be given to another. Before an overwrite that replaced the columns, ids are those of other columns, and
+    only names count. A column that a version lacks is null. The same applies to fields below structs.
 
     Parameters
     ----------
     schema : StructType
         The columns that Spark expects.
-    field_ids : mapping of str to int
-        The field ids of all columns of the version that the names are of.
+    fields : tuple of LanceField
+        All columns of the version that the names are of.
+    types : tuple of pyarrow.DataType
+        Their types.
     version : int
         That version.
     filter : str, optional
@@ -40,7 +42,8 @@ class ReadColumns:
     """
 
     schema: StructType
-    field_ids: Mapping[str, int]
+    fields: tuple[LanceField, ...]
+    types: tuple[pa.DataType, ...]
     version: int
     filter: str | None
     tested: Mapping[str, pa.DataType]
@@ -58,12 +61,13 @@ class ReadColumns:
         predicate : str, optional
             The rows to read, in terms of that version.
         """
-        ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
-        types = {name: dataset.schema.field(name).type for name in _filter_columns(predicate, list(ids))}
-        return cls(schema, ids, dataset.version, predicate, types)
+        own = dataset.schema
+        tested = {name: own.field(name).type for name in _filter_columns(predicate, own.names)}
+        fields = tuple(dataset.lance_schema.fields())
+        return cls(schema, fields, tuple(own.types), dataset.version, predicate, tested)
 
-    def names_in(self, dataset: LanceDataset, log: ChangeLog) -> dict[str, str]:
-        """Return the name of each column of the table in a version, without columns that the version lacks.
+    def names_in(self, dataset: LanceDataset, log: ChangeLog) -> dict[str, Origin]:
+        """Return where a version has each column of the table, without columns that the version lacks.
 
         Most often, the columns of the version alone tell. Only if not, the versions in between are opened.
 
@@ -73,17 +77,19 @@ class ReadColumns:
             Shows the version.
         log : ChangeLog
         """
-        fields = {field.name(): field.id() for field in dataset.lance_schema.fields()}
-        by_name, by_id = self._find(fields, {}), self._find(fields, self.field_ids)
-        if by_name == by_id and set(self.field_ids.values()) <= set(fields.values()):
+        stored, types = tuple(dataset.lance_schema.fields()), self.types
+        if stored == self.fields:
+            return {field.name(): Origin(field.name()) for field in stored}
+        same = {number: number for number in _ids(self.fields)}
+        by_name, by_id = _find(self.fields, types, stored, None), _find(self.fields, types, stored, same)
+        if by_name == by_id and same.keys() <= _ids(stored):
             return by_id
         first, last = sorted((dataset.version, self.version))
         if not log.keeps_field_ids(first, last):
             return by_name
         if last == dataset.version:
             return by_id
-        former = log.former_field_ids(first, last)
-        return self._find(fields, {name: former[number] for name, number in self.field_ids.items() if number in former})
+        return _find(self.fields, types, stored, log.former_field_ids(first, last))
 
     def dropped(self, version: int, log: ChangeLog) -> dict[str, str]:
         """Return the columns that a version lacks, by their names in the version before it.
@@ -102,88 +108,76 @@ class ReadColumns:
             return {}
         had = self.names_in(log.open(version - 1), log)
         has = self.names_in(log.open(version), log)
-        return {own: name for name, own in had.items() if name not in has}
+        return {own.name: name for name, own in had.items() if name not in has}
 
-    def stored(self, names: Mapping[str, str]) -> dict[str, str]:
-        """Return the names in a version of the columns that Spark expects, without columns that the version lacks.
+    def stored(self, names: Mapping[str, Origin]) -> dict[str, Origin]:
+        """Return where a version has the columns that Spark expects, without columns that the version lacks.
 
         Parameters
         ----------
-        names : mapping of str to str
+        names : mapping of str to Origin
             See `names_in`.
         """
         found = {}
         for name in self.schema.names:
             if name in names:
                 found[name] = names[name]
-            elif name in ROW_FIELDS and name not in self.field_ids:
-                found[name] = name
+            elif name in ROW_FIELDS and all(field.name() != name for field in self.fields):
+                found[name] = Origin(name)
         return found
 
-    def _find(self, fields: Mapping[str, int], ids: Mapping[str, int]) -> dict[str, str]:
-        """Find columns by their ids, else by their names, among the ids of a version's fields by their names."""
-        names = {number: name for name, number in fields.items()}
-        taken = names.keys() & ids.values()
-        found = {}
-        for name in self.field_ids:
-            if ids.get(name) in taken:
-                found[name] = names[ids[name]]
-            elif name in fields and fields[name] not in taken:
-                found[name] = name
-        return found
-
-    def fit_filter(self, dataset: LanceDataset, names: Mapping[str, str]) -> str | Expression | None:
+    def fit_filter(self, dataset: LanceDataset, names: Mapping[str, Origin]) -> str | Expression | None:
         """Return the filter in terms of a version's columns; a column that it lacks is null.
 
         Parameters
         ----------
         dataset : LanceDataset
             Shows the version.
-        names : mapping of str to str
+        names : mapping of str to Origin
             See `names_in`.
         """
         schema = dataset.schema
         if self.filter is None or all(
-            names.get(name) == name and schema.field(name).type == kind for name, kind in self.tested.items()
+            names.get(name) == Origin(name) and schema.field(name).type == kind for name, kind in self.tested.items()
         ):
             return self.filter
-        known = {name: schema.field(names[name]) for name in self.tested if name in names}
-        return self._replace_columns(parse(self.filter), known)
+        return self._replace_columns(parse(self.filter), schema, names)
 
-    def _replace_columns(self, node: Expression, known: Mapping[str, pa.Field]) -> Expression:
+    def _replace_columns(self, node: Expression, schema: pa.Schema, names: Mapping[str, Origin]) -> Expression:
         """Replace the columns of an expression by the fields of a version, cast to the types of the stream."""
         if not isinstance(node, nodes.Column):
-            return node.with_children([self._replace_columns(child, known) for child in node.children])
+            return node.with_children([self._replace_columns(child, schema, names) for child in node.children])
         name = find_name(node.path[0], list(self.tested), case_sensitive=False)
         if name is None:  # a row column
             return node
         wanted = _type_at(self.tested[name], node.path[1:])
-        found = None if name not in known else _type_at(known[name].type, node.path[1:])
         if wanted is None:
             return node
-        if found is None:
+        path = _path_in(names, (name, *node.path[1:]))
+        found = None if path is None else _type_at(schema.field(path[0]).type, path[1:])
+        if path is None or found is None:
             return nodes.Literal(pa.scalar(None, wanted))
-        column = nodes.Column((known[name].name, *node.path[1:]))
-        return column if found == wanted else nodes.Cast(column, wanted)
+        column = nodes.Column(path)
+        return column if found == wanted or pa.types.is_nested(wanted) else nodes.Cast(column, wanted)
 
-    def requested(self, stored: Mapping[str, str]) -> pa.Schema:
+    def requested(self, stored: Mapping[str, Origin]) -> pa.Schema:
         """Return the columns to ask a scanner of a version for.
 
         Parameters
         ----------
-        stored : mapping of str to str
+        stored : mapping of str to Origin
             See `stored`.
         """
         exchanged = to_exchange_schema(self.schema)
-        return pa.schema([exchanged.field(name).with_name(own) for name, own in stored.items()])
+        return pa.schema([_as_stored(exchanged.field(name), own) for name, own in stored.items()])
 
-    def fit(self, batch: pa.RecordBatch, stored: Mapping[str, str]) -> pa.RecordBatch:
+    def fit(self, batch: pa.RecordBatch, stored: Mapping[str, Origin]) -> pa.RecordBatch:
         """Convert a batch of a version to what Spark expects.
 
         Parameters
         ----------
         batch : pyarrow.RecordBatch
-        stored : mapping of str to str
+        stored : mapping of str to Origin
             See `stored`.
 
         Raises
@@ -193,14 +187,76 @@ class ReadColumns:
         SchemaMismatchError
             If a column must not be null, and is.
         """
-        exchanged = to_exchange_schema(self.schema)
-        if not exchanged.names:
-            return to_spark(batch, exchanged)
-        columns = [
-            batch.column(stored[field.name]) if field.name in stored else pa.nulls(batch.num_rows, field.type)
-            for field in exchanged
-        ]
-        return to_spark(pa.RecordBatch.from_arrays(columns, names=exchanged.names), exchanged)
+        return to_spark(batch, to_exchange_schema(self.schema), stored)
+
+
+def _ids(fields: Iterable[LanceField]) -> set[int]:
+    """Return the ids of fields and of those below them."""
+    return {number for field in fields for number in (field.id(), *_ids(field.children()))}
+
+
+def _find(
+    fields: Sequence[LanceField],
+    types: Iterable[pa.DataType],
+    stored: Sequence[LanceField],
+    ids: Mapping[int, int] | None,
+) -> dict[str, Origin]:
+    """Find fields of some types among those of a version, by the ids that they have there, or else by their names."""
+    by_id, by_name = {own.id(): own for own in stored}, {own.name(): own for own in stored}
+    found = {}
+    for field, kind in zip(fields, types, strict=True):
+        own = by_name.get(field.name()) if ids is None else by_id.get(ids.get(field.id(), -1))
+        if own is not None:
+            found[field.name()] = Origin(own.name(), _find_below(field, kind, own, ids))
+    return found
+
+
+def _find_below(
+    field: LanceField, kind: pa.DataType, own: LanceField, ids: Mapping[int, int] | None
+) -> dict[str, Origin] | None:
+    """Find the fields below one; None if all have their own names. Items, keys and values are found by their places."""
+    children, stored = field.children(), own.children()
+    if pa.types.is_struct(kind):
+        names = [child.name() for child in children]
+        found = _find(children, (child.type for child in kind), stored, ids) if children and stored else None
+    else:
+        if pa.types.is_map(kind) and children and stored:
+            children, stored = children[0].children(), stored[0].children()
+        inner = _inner_types(kind)
+        names = list(inner)
+        if not len(names) == len(children) == len(stored):
+            return None
+        places = zip(inner.items(), children, stored, strict=True)
+        found = {name: Origin(name, _find_below(child, type_, other, ids)) for (name, type_), child, other in places}
+    return None if found == {name: Origin(name) for name in names} else found
+
+
+def _inner_types(kind: pa.DataType) -> dict[str, pa.DataType]:
+    """Return the types of the items of lists, or of the keys and values of maps, by the names that `Origin` has."""
+    if pa.types.is_map(kind):
+        return {"key": kind.key_type, "value": kind.item_type}
+    return {"element": kind.value_type} if has_items(kind) else {}
+
+
+def _as_stored(field: pa.Field, origin: Origin) -> pa.Field:
+    """Return a field with the names that a version has for it and for those below it, as far as it has them."""
+    if origin.below is None or not pa.types.is_struct(field.type):
+        return field.with_name(origin.name)
+    children = [_as_stored(child, origin.below[child.name]) for child in field.type if child.name in origin.below]
+    # A struct of no field cannot be asked for: all fields are, by a type that names none.
+    return pa.field(origin.name, pa.struct(children) if children else pa.null())
+
+
+def _path_in(origins: Mapping[str, Origin] | None, path: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the path of a field in a version, or None if it lacks the field."""
+    found = []
+    for name in path:
+        origin = Origin(name) if origins is None else origins.get(name)
+        if origin is None:
+            return None
+        found.append(origin.name)
+        origins = origin.below
+    return tuple(found)
 
 
 def _filter_columns(predicate: str | None, names: Sequence[str]) -> list[str]:

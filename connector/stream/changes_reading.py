@@ -12,6 +12,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from connector.options.options import LanceOptions
 from connector.options.snapshot import open_at
 from connector.stream.changes_columns import ReadColumns
+from connector.types.arrays import Origin
 from connector.types.batches import split
 from connector.types.schemas import to_exchange_schema
 from lance_format import FragmentMetadata, LanceDataset, LanceScanner, RowChange, ScanTask, VersionNotFoundError
@@ -62,8 +63,8 @@ class Part:
     commit : Commit
     size_bytes : float
         Estimated.
-    names : mapping of str to str
-        The names of columns in the version; see `ReadColumns.names_in`.
+    names : mapping of str to Origin
+        Where the version has columns; see `ReadColumns.names_in`.
     """
 
     version: int
@@ -71,7 +72,7 @@ class Part:
     kind: str
     commit: Commit
     size_bytes: float
-    names: Mapping[str, str]
+    names: Mapping[str, Origin]
 
     @property
     def num_rows(self) -> int:
@@ -147,7 +148,7 @@ class RowReader:
         return cls(options, columns, schema, parallelism or _DEFAULT_PARALLELISM)
 
     def scanner(
-        self, dataset: LanceDataset, names: Mapping[str, str], fragment_ids: Sequence[int] | None = None
+        self, dataset: LanceDataset, names: Mapping[str, Origin], fragment_ids: Sequence[int] | None = None
     ) -> LanceScanner:
         """Return a scanner of the columns in a version.
 
@@ -155,8 +156,8 @@ class RowReader:
         ----------
         dataset : LanceDataset
             Shows the version.
-        names : mapping of str to str
-            The names of the columns in it; see `ReadColumns.names_in`.
+        names : mapping of str to Origin
+            Where it has columns; see `ReadColumns.names_in`.
         fragment_ids : sequence of int, optional
             The fragments to scan, all by default.
         """
@@ -224,7 +225,7 @@ def plan_parts(
     dataset: LanceDataset,
     changes: Sequence[RowChange],
     commit: Commit,
-    names: Mapping[str, str],
+    names: Mapping[str, Origin],
 ) -> list[Part]:
     """Divide rows of one version that were changed by one commit.
 
@@ -236,8 +237,8 @@ def plan_parts(
     changes : sequence of RowChange
         Of this version and of one kind.
     commit : Commit
-    names : mapping of str to str
-        The names of columns in the version; see `ReadColumns.names_in`.
+    names : mapping of str to Origin
+        Where the version has columns; see `ReadColumns.names_in`.
     """
     sizes = {
         fragment.fragment_id: row_bytes(fragment.metadata)

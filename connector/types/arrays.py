@@ -10,12 +10,15 @@ a new type. If inner values are converted, offsets are kept, or cut down to the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
 
 _NANOSECONDS_PER_MICROSECOND = 1_000
 _MILLISECONDS_PER_DAY = 86_400_000
@@ -40,7 +43,23 @@ class ConversionError(Exception):
         self.cause = cause
 
 
-def convert(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The field of an array that a field of the result has its values from.
+
+    Parameters
+    ----------
+    name : str
+    below : mapping of str to Origin, optional
+        Those of the fields below, by the names of the result; the others are null. Lists have a field `element`, maps
+        `key` and `value`. None if all fields below have their own names.
+    """
+
+    name: str
+    below: Mapping[str, Origin] | None = None
+
+
+def convert(array: pa.Array, target: pa.DataType, path: str, below: Mapping[str, Origin] | None = None) -> pa.Array:
     """Convert an array, copying only if necessary.
 
     Parameters
@@ -50,6 +69,8 @@ def convert(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
         Type of the result, except for the names and metadata of fields inside of lists and maps.
     path : str
         Names of the column and of the nested fields, for messages.
+    below : mapping of str to Origin, optional
+        The fields of the array that those below the column have their values from; see `Origin`.
 
     Returns
     -------
@@ -64,20 +85,20 @@ def convert(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
     """
     source = array.type
     if isinstance(source, pa.BaseExtensionType):
-        return convert(array.storage, target, path)
-    if source == target:
+        return convert(array.storage, target, path, below)
+    if source == target and below is None:
         return array
     if pa.types.is_dictionary(source):
         return convert(array.dictionary_decode(), target, path)
     try:
         if pa.types.is_struct(source) and pa.types.is_struct(target):
-            return _convert_struct(array, target, path)
+            return _convert_struct(array, target, path, below)
         if pa.types.is_map(source) and pa.types.is_map(target):
-            return _convert_map(array, target, path)
+            return _convert_map(array, target, path, below)
         if has_items(source) and pa.types.is_fixed_size_list(target):
-            return _to_vectors(array, target, path)
+            return _to_vectors(array, target, path, _below(below, "element"))
         if has_items(source) and has_items(target):
-            return _convert_list(array, target, path)
+            return _convert_list(array, target, path, _below(below, "element"))
         return _convert_values(array, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
         raise ConversionError(path, source, target, cause) from cause
@@ -159,27 +180,39 @@ def _validity(array: pa.Array) -> pa.Buffer | None:
     return array.is_valid().buffers()[1] if array.null_count else None
 
 
-def _convert_struct(array: pa.Array, target: pa.StructType, path: str) -> pa.Array:
+def _below(origins: Mapping[str, Origin] | None, name: str) -> Mapping[str, Origin] | None:
+    return None if origins is None else origins[name].below
+
+
+def _convert_struct(
+    array: pa.Array, target: pa.StructType, path: str, below: Mapping[str, Origin] | None = None
+) -> pa.Array:
     children = []
     for field in target:
-        index = array.type.get_field_index(field.name)
+        origin = Origin(field.name) if below is None else below.get(field.name)
+        if origin is None:
+            children.append(pa.nulls(len(array), field.type))
+            continue
+        index = array.type.get_field_index(origin.name)
         if index < 0:
-            raise pa.ArrowInvalid(f"there is no field {field.name!r}")
-        children.append(convert(array.field(index), field.type, f"{path}.{field.name}"))
+            raise pa.ArrowInvalid(f"there is no field {origin.name!r}")
+        children.append(convert(array.field(index), field.type, f"{path}.{field.name}", origin.below))
     return pa.Array.from_buffers(target, len(array), [_validity(array)], array.null_count, 0, children)
 
 
-def _convert_map(array: pa.Array, target: pa.MapType, path: str) -> pa.Array:
+def _convert_map(array: pa.Array, target: pa.MapType, path: str, below: Mapping[str, Origin] | None = None) -> pa.Array:
     items = _items(array)
-    key = convert(items.field(0), target.key_type, f"{path}.key")
-    value = convert(items.field(1), target.item_type, f"{path}.value")
+    key = convert(items.field(0), target.key_type, f"{path}.key", _below(below, "key"))
+    value = convert(items.field(1), target.item_type, f"{path}.value", _below(below, "value"))
     entries_type = pa.struct([target.key_field, target.item_field])
     entries = pa.Array.from_buffers(entries_type, len(items), [None], 0, 0, [key, value])
     return _with_offsets(array, target, _offsets(array), entries)
 
 
-def _convert_list(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
-    items = convert(_items(array), target.value_type, f"{path}.element")
+def _convert_list(
+    array: pa.Array, target: pa.DataType, path: str, below: Mapping[str, Origin] | None = None
+) -> pa.Array:
+    items = convert(_items(array), target.value_type, f"{path}.element", below)
     if pa.types.is_fixed_size_list(array.type):
         size = array.type.list_size
         return _with_offsets(array, target, np.arange(len(array) + 1, dtype=np.int64) * size, items)
@@ -198,9 +231,11 @@ def _with_offsets(
     return pa.Array.from_buffers(target, len(array), buffers, array.null_count, 0, [items])
 
 
-def _to_vectors(array: pa.Array, target: pa.FixedSizeListType, path: str) -> pa.Array:
+def _to_vectors(
+    array: pa.Array, target: pa.FixedSizeListType, path: str, below: Mapping[str, Origin] | None = None
+) -> pa.Array:
     size = target.list_size
-    items = convert(_items(array), target.value_type, f"{path}.element")
+    items = convert(_items(array), target.value_type, f"{path}.element", below)
     if pa.types.is_fixed_size_list(array.type):
         if array.type.list_size != size:
             raise InvalidInputError(_wrong_length(path, array.type.list_size, size))

@@ -7,11 +7,11 @@ rounded down to microseconds, dates in milliseconds down to days.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from connector.types.arrays import ConversionError, convert, find_nulls
+from connector.types.arrays import ConversionError, Origin, convert, find_nulls
 from lance_format import LanceError, NotSupportedError, SchemaMismatchError
 
 _MAX_BATCH_BYTES = 1 << 30
@@ -22,7 +22,7 @@ _FEWEST_BYTES = 8 << 20
 """Number of bytes from which on a batch is not joined with others."""
 
 
-def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def to_spark(batch: pa.RecordBatch, schema: pa.Schema, origins: Mapping[str, Origin] | None = None) -> pa.RecordBatch:
     """Convert a batch of a table to the types that Spark expects.
 
     Parameters
@@ -31,6 +31,9 @@ def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         A batch with the columns of `schema`, in any order.
     schema : pyarrow.Schema
         Of `connector.types.schemas.to_exchange_schema`.
+    origins : mapping of str to Origin, optional
+        The columns of the batch that those of the schema have their values from, by the names of the latter; the
+        others are null. By default, all have their own names.
 
     Returns
     -------
@@ -43,7 +46,7 @@ def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     SchemaMismatchError
         If a column holds nulls that the schema rules out.
     """
-    return _convert(batch, schema, NotSupportedError, "Spark")
+    return _convert(batch, schema, NotSupportedError, "Spark", origins)
 
 
 def to_stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -107,11 +110,34 @@ def _halve(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     yield from _halve(batch.slice(middle))
 
 
-def _convert(batch: pa.RecordBatch, schema: pa.Schema, error: type[LanceError], owner: str) -> pa.RecordBatch:
+def _convert(
+    batch: pa.RecordBatch,
+    schema: pa.Schema,
+    error: type[LanceError],
+    owner: str,
+    origins: Mapping[str, Origin] | None = None,
+) -> pa.RecordBatch:
+    """Convert a batch to the types of a schema.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+    schema : pyarrow.Schema
+    error : type of LanceError
+        Raised if a value does not fit.
+    owner : str
+        The owner of the types, for messages.
+    origins : mapping of str to Origin, optional
+        See `to_spark`.
+    """
     columns = []
     for field in schema:
+        origin = Origin(field.name) if origins is None else origins.get(field.name)
         try:
-            converted = convert(batch.column(field.name), field.type, field.name)
+            if origin is None:
+                converted = pa.nulls(batch.num_rows, field.type)
+            else:
+                converted = convert(batch.column(origin.name), field.type, field.name, origin.below)
         except ConversionError as mismatch:
             raise error(
                 f"column {mismatch.path!r}: {mismatch.source} does not fit {owner}'s type {mismatch.target}: "

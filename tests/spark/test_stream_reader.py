@@ -259,6 +259,46 @@ def test_a_column_with_the_id_of_one_that_was_dropped_is_another(table: LanceDat
     assert [row["new"] for row in Stream(path).between(start, end)] == [None] * 10
 
 
+@pytest.mark.parametrize("kind", ["struct", "list", "map"])
+def test_fields_below_columns_are_found_by_their_ids(path: str, kind: str) -> None:
+    below = pa.struct([("a", pa.int32()), ("b", pa.int32()), ("c", pa.int32())])
+    types = {"struct": below, "list": pa.list_(below), "map": pa.map_(pa.string(), below)}
+    first = {"a": 1, "b": 2, "c": 3}
+    values = {"struct": first, "list": [first], "map": [("k", first)]}
+    first_rows = pa.table({"id": [1, 2], "s": pa.array([values[kind], None], types[kind])})
+    table = write_dataset(first_rows, path, data_storage_version="2.2")
+    at = {"struct": "s", "list": "s.item", "map": "s.entries.value"}[kind]
+    for name, other in (("a", "x"), ("b", "a"), ("x", "b")):
+        table.alter_columns({"path": f"{at}.{name}", "name": other})
+    if kind == "struct":
+        table.alter_columns({"path": f"{at}.b", "data_type": pa.int64()})
+    table.drop_columns([f"{at}.c"])
+    added = pa.struct([("b", pa.int64()), ("a", pa.int32()), ("c", pa.int32())])
+    if kind == "struct":
+        rows = pa.table({"id": [3], "s": pa.array([{"b": 4, "a": 5, "c": 6}], added)})
+        write_dataset(rows, path, mode="append", merge_schema=True)
+    start, end = Offset.initial(1, is_snapshot=True, after="").to_json(), Offset(dataset(path).version + 1).to_json()
+    expected = {"b": 1, "a": 2, "c": None} if kind == "struct" else {"b": 1, "a": 2}
+    found = [row["s"] for row in Stream(path).between(start, end)]
+    assert found[:2] == [{"struct": expected, "list": [expected], "map": [("k", expected)]}[kind], None]
+    assert [row["id"] for row in Stream(path, filter="s IS NULL").between(start, end)] == [2]
+    if kind == "struct":
+        assert found[2:] == [{"b": 4, "a": 5, "c": 6}]
+        for predicate, ids in (("s.b = 1", [1]), ("s.a = 2", [1]), ("s.c = 3", []), ("s.c = 6 OR s.a > 9", [3])):
+            assert [row["id"] for row in Stream(path, filter=predicate).between(start, end)] == ids
+        table = dataset(path)
+        table.alter_columns({"path": "s", "name": "t"})
+        assert [row["id"] for row in Stream(path, filter="t.b = 1").between(start, end)] == [1]
+
+
+def test_a_column_with_the_name_of_one_that_was_dropped_is_another(table: LanceDataset, path: str) -> None:
+    table.drop_columns(["v"])
+    table.add_columns({"v": "id * 7"})
+    start, end = Offset.initial(1, is_snapshot=True, after="").to_json(), Offset(2).to_json()
+    assert [row["v"] for row in Stream(path).between(start, end)] == [None] * 10
+    assert [row["id"] for row in Stream(path, filter="v IS NULL AND id > 7").between(start, end)] == [8, 9]
+
+
 def _schemas(path: str, first: int) -> list[Any]:
     return [dataset(path, version=number).lance_schema for number in range(first, dataset(path).version + 1)]
 

@@ -278,9 +278,9 @@ class ChangeLog:
         if version not in self._column_steps:
             after, transaction = self._load(version)
             operation = None if transaction is None else transaction.operation
-            made, casts = [field.id for field in after.schema.fields], {}
+            made, casts = [field.id for field in after.schema.walk()], {}
             if isinstance(operation, Merge) and version > 1:
-                former = [field.id for field in self._load(version - 1)[0].schema.fields]
+                former = [field.id for field in self._load(version - 1)[0].schema.walk()]
                 if len(former) == len(made):
                     pairs = zip(former, made, strict=True)
                     casts = {new: old for old, new in pairs if old not in made and new not in former}
