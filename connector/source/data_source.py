@@ -127,7 +127,7 @@ from connector.stream.changes import (
 )
 from connector.stream.changes_reading import without_change_fields
 from connector.stream.driver_streams import answer_stream
-from connector.stream.sink import RowSink
+from connector.stream.sink import RowSink, StreamSink
 from connector.stream.sink_form import SinkForm
 from connector.stream.sink_refusals import check_sink, refuse_sink_options
 from connector.stream.sink_upsert import UpsertSink
@@ -314,7 +314,7 @@ class LanceDataSource(DataSource):
         """Answer a question about a stream; see `connector.stream.driver_streams`."""
         return answer_stream(self, json.loads(self._given[STREAM]), schema)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:
         """Plan the write of one batch of a stream, or its commit; see `connector.stream.sink`."""
         options, form = self._parsed_options, SinkForm.parse(self._given.get(SINK), replaces=overwrite)
         check_sink(options, form)
@@ -325,6 +325,7 @@ class LanceDataSource(DataSource):
     def check_sink(self, schema: StructType) -> list[str]:
         """Refuse a query that cannot write to the table; return the columns by which its rows are brought together."""
         writer = self.streamWriter(schema, overwrite=False)
+        writer.check()
         return list(writer.key) if isinstance(writer, UpsertSink) else []
 
     def check_stream(self, schema: StructType) -> None:

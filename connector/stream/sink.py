@@ -13,14 +13,15 @@ version says whether the table has a batch.
 | the driver dies | the batch is run again; unreferenced files remain until a cleanup |
 
 Spark makes one writer per batch, whose copies go to the tasks, and another one that only commits or aborts. What this
-one has to know comes with the messages of the tasks.
+one has to know comes with the messages of the tasks. It is made later, when the rows may no longer fit the table: so
+tasks refuse rows that do not fit, and not the constructor.
 """
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -68,16 +69,31 @@ class StreamSink(DataSourceStreamArrowWriter):
     Parameters
     ----------
     options : LanceOptions
-    config : mapping of str to str
-        The configuration of the table when the batch was planned; empty if there was none.
-    plan : object
-        The plan of the write.
+    prepare : callable
+        Returns the configuration of the table, which is empty if there is none, and the plan of the write.
     """
 
-    def __init__(self, options: LanceOptions, config: Mapping[str, str], plan: Any) -> None:
+    def __init__(self, options: LanceOptions, prepare: Callable[[], tuple[Mapping[str, str], Any]]) -> None:
         self._options = options
-        self._config = dict(config)
-        self._plan = plan
+        self._config: dict[str, str] = {}
+        self._plan: Any = None
+        self._refusal: LanceError | None = None
+        try:
+            config, self._plan = prepare()
+            self._config = dict(config)
+        except LanceError as error:
+            self._refusal = error
+
+    def check(self) -> None:
+        """Refuse rows that the table cannot take.
+
+        Raises
+        ------
+        LanceError
+            What kept the write from being planned.
+        """
+        if self._refusal is not None:
+            raise self._refusal
 
     @told_briefly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkMessage:
@@ -89,7 +105,10 @@ class StreamSink(DataSourceStreamArrowWriter):
             If no task of a stream calls it.
         NotSupportedError
             If the query has a continuous trigger.
+        LanceError
+            If the table cannot take the rows.
         """
+        self.check()
         context = TaskContext.get()
         query, batch = (context.getLocalProperty(name) if context else None for name in (_QUERY, _BATCH))
         if context is None or query is None or batch is None:
@@ -137,7 +156,8 @@ class StreamSink(DataSourceStreamArrowWriter):
         # A batch without any message was never tried to commit. The bridge gives all writers of a batch one uuid.
         plan = sent[0].plan if sent else self._plan
         contents = [message.content for message in sent]
-        delete_files(lambda: self._discard(plan, contents), len(messages) - len(sent))
+        if plan is not None:
+            delete_files(lambda: self._discard(plan, contents), len(messages) - len(sent))
 
     @abstractmethod
     def _write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -178,24 +198,22 @@ class RowSink(StreamSink):
     form : SinkForm
     check_names : bool
         Whether to refuse columns that differ only in case.
-
-    Raises
-    ------
-    LanceError
-        If the table cannot take the rows; see `LanceWriter`.
     """
 
     def __init__(self, options: LanceOptions, schema: StructType, form: SinkForm, *, check_names: bool = True) -> None:
+        super().__init__(options, lambda: self._prepare(schema, form, check_names))
+
+    def _prepare(self, schema: StructType, form: SinkForm, check_names: bool) -> tuple[Mapping[str, str], TableWrite]:
         replaces = form.mode == "complete"
         self._writer = LanceWriter(
-            options,
+            self._options,
             schema,
             "overwrite" if replaces else "append",
             check_names=check_names,
             keeps_columns=replaces,
             uuid=form.uuid,
         )
-        super().__init__(options, self._writer.config, self._writer.plan)
+        return self._writer.config, self._writer.plan
 
     def _write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return self._writer.write(iterator)

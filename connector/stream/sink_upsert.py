@@ -7,8 +7,9 @@ changed the same rows before the commit, the process that commits looks the keys
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +26,15 @@ from connector.types.compatibility import check_appendable, name_as_stored
 from connector.types.schemas import to_spark_schema
 from connector.write.commit_message import TaskMessage
 from connector.write.writer import task_number
-from lance_format import BatchMarker, InvalidInputError, LanceDataset, RepeatedRowError, RowDelta, RowDeltaChanges
+from lance_format import (
+    BatchMarker,
+    DatasetNotFoundError,
+    InvalidInputError,
+    LanceDataset,
+    RepeatedRowError,
+    RowDelta,
+    RowDeltaChanges,
+)
 
 _ROWS_PER_LOOKUP = 128 * 1024
 _BYTES_PER_LOOKUP = 64 * 1024 * 1024
@@ -40,20 +49,13 @@ class UpsertSink(StreamSink):
     schema : StructType
         Of the batches: all columns of the table.
     form : SinkForm
-
-    Raises
-    ------
-    DatasetNotFoundError
-        If there is no table.
-    InvalidInputError
-        If the table lacks a column of the key.
-    SchemaMismatchError
-        If the rows do not fit the table.
     """
 
     def __init__(self, options: LanceOptions, schema: StructType, form: SinkForm) -> None:
-        self._uri = branch_uri(options)
-        table = open_at(options, self._uri)
+        super().__init__(options, lambda: self._prepare(options, schema, form))
+
+    def _prepare(self, options: LanceOptions, schema: StructType, form: SinkForm) -> tuple[Mapping[str, str], RowDelta]:
+        table = open_at(options, branch_uri(options))
         stored = table.read_schema("all_binary")
         named = name_as_stored(schema, stored.names)
         check_appendable(named, to_spark_schema(stored), options.path, allow_new=False)
@@ -66,7 +68,7 @@ class UpsertSink(StreamSink):
         self._names, self._schema = named.fieldNames(), stored
         self.key = key_columns(options, stored.names)
         plan = table.plan_row_delta(description="stream of Spark", uuid=form.uuid)
-        super().__init__(options, table.config(), dataclasses.replace(plan, key=self.key))
+        return table.config(), dataclasses.replace(plan, key=self.key)
 
     def _write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         table = self._open(self._plan)
@@ -87,13 +89,15 @@ class UpsertSink(StreamSink):
         dataclasses.replace(plan, notes=marker.properties).commit_upserts(self._open(plan), results)
 
     def _discard(self, plan: RowDelta, contents: Sequence[Any]) -> None:  # noqa: ARG002
-        plan.abort(self._open(plan))
+        """Delete the files. The version that was planned on may be gone, and the table."""
+        with contextlib.suppress(DatasetNotFoundError):
+            self._discard_lost(plan)
 
     def _discard_lost(self, plan: RowDelta) -> None:
-        plan.discard_lost(open_at(self._options, self._uri))
+        plan.discard_lost(open_at(self._options, branch_uri(self._options)))
 
     def _open(self, plan: RowDelta) -> LanceDataset:
-        return open_at(self._options, self._uri, plan.read_version)
+        return open_at(self._options, branch_uri(self._options), plan.read_version)
 
 
 def key_columns(options: LanceOptions, stored: Sequence[str]) -> tuple[str, ...]:

@@ -17,8 +17,11 @@ from pyspark.errors import PySparkException, UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.types import StructType
 
 import lance_format
+from connector.protocol import SINK
+from connector.source.data_source import LanceDataSource
 from lance_format import BatchMarker, last_batches
 from tests.spark.conftest import Catalog, append, data_files, files, load, overwrite
 from tests.spark.programs import CONNECT, run
@@ -315,6 +318,65 @@ def test_a_failed_batch_leaves_nothing(arrivals: Arrivals, way: str) -> None:
     assert files(arrivals.path) == before
     arrivals.run()
     assert arrivals.numbers() == [1, 2, 3]
+
+
+@pytest.mark.slow
+def test_columns_that_change_during_a_batch_fail_it(arrivals: Arrivals, way: str) -> None:
+    """The sink that commits is made when the rows no longer fit the table. It commits or aborts all the same."""
+    arrivals.add(1)
+    arrivals.run()
+    arrivals.add(2)
+    path = arrivals.path
+
+    def race(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        yield from frames
+        lance.dataset(path).alter_columns({"path": "a", "data_type": pa.int32()})
+
+    with pytest.raises(PySparkException, match="append, planned on version 1, meets version 2"):
+        arrivals.run(lambda rows: rows.mapInPandas(race, SCHEMA))
+    assert not leftovers(Path(path))
+    with pytest.raises(PySparkException, match="column 'a' is bigint where the table has int"):
+        arrivals.run()
+    assert not leftovers(Path(path))
+    lance.dataset(path).alter_columns({"path": "a", "data_type": pa.int64()})
+    arrivals.run()
+    assert arrivals.numbers() == [1, 2]
+
+
+@pytest.mark.slow
+def test_a_table_that_is_made_again_during_a_batch_is_another(arrivals: Arrivals, way: str) -> None:
+    arrivals.add(1)
+    arrivals.run()
+    arrivals.add(2)
+    path = arrivals.path
+
+    def race(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        yield from frames
+        shutil.rmtree(path)
+        lance.write_dataset(pa.table({"other": pa.array([7], pa.int64())}), path)
+
+    with pytest.raises(PySparkException, match="is not the table that this change was planned on"):
+        arrivals.run(lambda rows: rows.mapInPandas(race, SCHEMA), mergeSchema=True)
+    assert lance_format.dataset(path).to_table().to_pydict() == {"other": [7]}
+    assert not leftovers(Path(path))
+
+
+def test_a_batch_of_updates_is_given_up_after_its_table_was_dropped(path: str) -> None:
+    rows = pa.table({"a": pa.array([1], pa.int64()), "s": ["x"]})
+    for _ in range(3):
+        lance_format.write_dataset(rows, path, mode="append")
+    options = {
+        "path": path,
+        "mergeKey": "a",
+        SINK: '{"mode": "update", "uuid": "1b4e28ba-2fa1-41d2-883f-0016d3cca427"}',
+    }
+    sink = LanceDataSource(options).streamWriter(StructType.fromDDL(SCHEMA), overwrite=False)
+    sink.check()
+    shutil.rmtree(path)
+    sink.abort([], 0)
+    lance_format.write_dataset(rows, path)
+    sink.abort([], 0)
+    assert lance_format.dataset(path).to_table() == rows
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 
 from lance_format.arguments import checked_methods
-from lance_format.errors import VersionNotFoundError
+from lance_format.errors import InvalidInputError, VersionNotFoundError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.dataset.dataset import LanceDataset
 from lance_format.table.dataset.row_changes import INSERT, ComparedFields, RowChange, find_row_changes
@@ -258,7 +258,11 @@ class ChangeLog:
         ------
         VersionNotFoundError
             If a version in between is not there.
+        InvalidInputError
+            If the later version is an earlier one.
         """
+        if later < version:
+            raise InvalidInputError(f"version {later} is earlier than version {version}")
         steps = {version: {number: number for number in self._column_step(version).ids}}
         for number in range(version + 1, later + 1):
             step = self._column_step(number)

@@ -73,3 +73,8 @@ def is_ancestor(later: Version, version: int, uuid: str) -> bool | None:
     """
     digest = recall(later, version)
     return None if digest is None else digest == identify(uuid)
+
+
+def maker_of(made: Version) -> str:
+    """Return the uuid of the transaction that made a version; empty if it is unknown."""
+    return parse_transaction_name(made.transaction_file) or ""

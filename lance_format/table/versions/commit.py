@@ -42,7 +42,7 @@ from lance_format.errors import (
 )
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, run_together
-from lance_format.table.format.lineage import is_ancestor
+from lance_format.table.format.lineage import is_ancestor, maker_of
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, serialize_manifest
 from lance_format.table.format.successor import make_successor
@@ -97,6 +97,35 @@ DEFAULT_RETRY = RetryPolicy()
 
 Precondition: TypeAlias = Callable[[Manifest], None]
 """A check of the version that a commit would follow; its exception prevents the commit."""
+
+
+def same_table(directory: TableDirectory, version: int, uuid: str) -> Precondition:
+    """Return the check that a table has not been dropped and created again since a change of it was planned.
+
+    Parameters
+    ----------
+    directory : TableDirectory
+    version : int
+        The version that the change was planned on.
+    uuid : str
+        Of the transaction that made this version; empty if it is unknown.
+
+    Returns
+    -------
+    callable
+        Raises a CommitConflictError. It passes if the latest version does not tell.
+    """
+
+    def check(latest: Manifest) -> None:
+        is_latest = latest.version == version
+        known = maker_of(latest) == uuid if is_latest else is_ancestor(latest, version, uuid)
+        if uuid and known is False:
+            raise CommitConflictError(
+                f"{directory} is not the table that this change was planned on: it was dropped and created again;"
+                " nothing was changed: run it again"
+            )
+
+    return check
 
 
 def commit(

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import pickle
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 import lance_format
 from lance_format import (
+    CommitConflictError,
     InvalidInputError,
     LanceDataset,
     LanceOperation,
@@ -333,3 +335,14 @@ def test_upserts_that_others_keep_overtaking_fail_and_leave_nothing(
     assert not left_over(dataset)
     with pytest.raises(InvalidInputError, match="without a key"):
         dataset.plan_row_delta().commit_upserts(dataset, [])
+
+
+def test_a_table_that_was_made_again_is_another(dataset: LanceDataset) -> None:
+    delta, stable = dataset.plan_row_delta(), dataset.has_stable_row_ids
+    result = changes(delta, dataset, 0, deleted=[1], inserted=[200])
+    shutil.rmtree(dataset.uri)
+    again = lance_format.write_dataset(rows([1, 2], "other"), dataset.uri, enable_stable_row_ids=stable)
+    again.delete("id = 2")
+    with pytest.raises(CommitConflictError, match="it was dropped and created again"):
+        delta.commit(lance_format.dataset(dataset.uri), [result])
+    assert list(read(lance_format.dataset(dataset.uri))) == [1]

@@ -2,8 +2,10 @@
 
 import os
 import pickle
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -24,6 +26,7 @@ from lance_format import (
 )
 from tests.table.builders import SCHEMA, column, data_files, open_store, rows
 from tests.table.faults import FaultyStore
+from tests.table.leftovers import leftovers
 
 
 def plan(path: Path, mode: str = "append", **options: int) -> TableWrite:
@@ -299,3 +302,19 @@ def test_metadata_that_is_no_text_is_refused(tmp_path: Path, entry: dict[str | b
         with pytest.raises(InvalidInputError, match=f"the {what} b'.*', which is no UTF-8"):
             lance_format.write_dataset([], tmp_path, schema)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("library", "num_versions"), [(lance, 1), (lance_format, 1), (lance_format, 3)])
+def test_a_table_that_was_made_again_is_another(tmp_path: Path, library: Any, num_versions: int) -> None:
+    path = tmp_path / "table"
+    lance_format.write_dataset(rows(0, 5), str(path))
+    planned = plan(path)
+    shutil.rmtree(path)
+    for number in range(num_versions):
+        library.write_dataset(rows(number, number + 1), str(path), mode="append" if number else "create")
+    fragments = write(planned, 5, 9)
+    with pytest.raises(CommitConflictError, match="it was dropped and created again"):
+        planned.commit(fragments)
+    planned.abort(fragments)
+    assert lance_format.dataset(str(path)).count_rows() == num_versions
+    assert not leftovers(path)

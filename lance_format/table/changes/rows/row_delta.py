@@ -41,13 +41,14 @@ from lance_format.table.changes.rows.replaced_rows import mark_deleted
 from lance_format.table.changes.rows.row_changes import unite
 from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges, RowDeltaWriter
 from lance_format.table.format.column_names import check_new_names
+from lance_format.table.format.lineage import maker_of
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.transaction.appended_columns import plan_new_columns
 from lance_format.table.transaction.inserted_keys import unite_keys
 from lance_format.table.transaction.operations import Delete, Update
 from lance_format.table.versions.change_result import ChangeResult
 from lance_format.table.versions.checkout import check_out
-from lance_format.table.versions.commit import Precondition
+from lance_format.table.versions.commit import Precondition, same_table
 from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.planned_change import WriterPlan
 from lance_format.table.versions.table_version import Draft, TableVersion
@@ -96,6 +97,8 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
     deletes_again : bool
         Whether tasks may delete a row that they or others have deleted, which counts once. The caller then sees to it
         that no row is both deleted and replaced by different tasks.
+    read_uuid : str
+        The uuid of the transaction that made the version that it was planned on; empty if it is unknown.
     """
 
     read_version: int
@@ -107,6 +110,7 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
     key: tuple[str, ...] = ()
     new_fields: tuple[Field, ...] = ()
     deletes_again: bool = False
+    read_uuid: str = ""
 
     def open_writer(self, dataset: OpenTable, number: int) -> RowDeltaWriter:
         """Return the writer of a task.
@@ -170,7 +174,8 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
         """Look the keys of the written rows up in the latest version, write the rows for it, and commit these."""
         dataset._table = planned.latest()
         read_version = dataset._table.manifest.version
-        again = dataclasses.replace(self, read_version=read_version, uuid=str(uuids.uuid4()))
+        read_uuid = maker_of(dataset._table.manifest)
+        again = dataclasses.replace(self, read_version=read_version, read_uuid=read_uuid, uuid=str(uuids.uuid4()))
         with again.open_writer(dataset, 0) as writer:
             for fragment in (fragment for result in given for fragment in result.written):
                 scan = planned.scan(fragment, planned.manifest.schema)
@@ -178,6 +183,11 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
                     writer.upsert(batch, self.key)
             changes = writer.finish()
         return again.commit(dataset, [changes])
+
+    def _commit(self, dataset: OpenTable, given: list[RowDeltaChanges], *, keeps_rows: bool = False) -> RowDeltaResult:
+        planned = check_out(dataset._table, self.read_version)
+        same_table(planned.directory, self.read_version, self.read_uuid)(planned.manifest)
+        return WriterPlan._commit(self, dataset, given, keeps_rows=keeps_rows)
 
     def checked(self, results: Iterable[RowDeltaChanges]) -> list[RowDeltaChanges]:
         """Check that there is one result per task of this plan, and that no two changed the same row.
@@ -318,7 +328,9 @@ def plan_row_delta(
     if unknown:
         raise InvalidInputError(f"there is no column {unknown[0]!r} in {table.root}, whose values are to change")
     table.manifest.file_version.require_changeable()
-    return RowDelta(table.manifest.version, uuid or str(uuids.uuid4()), chosen, description, new_fields=new_fields)
+    read_version, read_uuid = table.manifest.version, maker_of(table.manifest)
+    uuid = uuid or str(uuids.uuid4())
+    return RowDelta(read_version, uuid, chosen, description, new_fields=new_fields, read_uuid=read_uuid)
 
 
 def with_new_columns(table: TableVersion, columns: pa.Schema) -> TableVersion:

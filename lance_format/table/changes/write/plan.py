@@ -35,6 +35,7 @@ from lance_format.table.format.column_names import check_new_names
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.key_rules import check_primary_key
 from lance_format.table.format.layout import is_data_file_of
+from lance_format.table.format.lineage import maker_of
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.progress import FragmentWriteProgress
@@ -48,7 +49,7 @@ from lance_format.table.transaction.appended_columns import plan_new_columns
 from lance_format.table.transaction.batch_marker import BatchMarker
 from lance_format.table.transaction.operations import Append, Overwrite
 from lance_format.table.transaction.transaction import Transaction
-from lance_format.table.versions.commit import commit
+from lance_format.table.versions.commit import commit, same_table
 from lance_format.table.versions.history import History, load_history, load_latest
 from lance_format.table.versions.planned_change import delete_unnamed
 from lance_format.version import STABLE, WAY_OUT_OF_0_1, FileVersion
@@ -75,6 +76,8 @@ class TableWrite:
         Fields of `schema` that the table gains, at the top or below others.
     new_directories : tuple of str
         Directories that did not exist, innermost first; an aborted write removes them.
+    read_uuid : str
+        The uuid of the transaction that made the version read; empty if it is unknown.
     """
 
     uri: str
@@ -85,6 +88,7 @@ class TableWrite:
     file_version: FileVersion
     new_fields: tuple[Field, ...] = ()
     new_directories: tuple[str, ...] = field(default=(), repr=False)
+    read_uuid: str = ""
 
     @property
     def mode(self) -> str:
@@ -171,8 +175,9 @@ class TableWrite:
         Their files are not looked up: the storage has acknowledged them.
         """
         directory = TableDirectory.at(self.uri, self.options.storage_options)
+        precondition = same_table(directory, self.read_version, self.read_uuid)
         try:
-            return commit(directory, self.transaction(fragments, marker))
+            return commit(directory, self.transaction(fragments, marker), precondition=precondition)
         except CommitConflictError as error:
             if self.mode != "create":
                 raise
@@ -357,6 +362,7 @@ def plan_with(uri: str, schema: pa.Schema, options: WriteOptions) -> TableWrite:
         file_version=file_version,
         new_fields=new_fields,
         new_directories=_absent_directories(directory),
+        read_uuid="" if current is None or current.version != history.latest else maker_of(current),
     )
 
 
