@@ -17,7 +17,6 @@ from pyspark.errors import PySparkException, UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming import StreamingQuery
-from pyspark.sql.types import StructType
 
 import lance_format
 from connector.protocol import SINK
@@ -361,7 +360,7 @@ def test_a_table_that_is_made_again_during_a_batch_is_another(arrivals: Arrivals
     assert not leftovers(Path(path))
 
 
-def test_a_batch_of_updates_is_given_up_after_its_table_was_dropped(path: str) -> None:
+def test_a_batch_of_updates_is_given_up_after_its_table_was_dropped(spark: SparkSession, path: str) -> None:
     rows = pa.table({"a": pa.array([1], pa.int64()), "s": ["x"]})
     for _ in range(3):
         lance_format.write_dataset(rows, path, mode="append")
@@ -370,7 +369,8 @@ def test_a_batch_of_updates_is_given_up_after_its_table_was_dropped(path: str) -
         "mergeKey": "a",
         SINK: '{"mode": "update", "uuid": "1b4e28ba-2fa1-41d2-883f-0016d3cca427"}',
     }
-    sink = LanceDataSource(options).streamWriter(StructType.fromDDL(SCHEMA), overwrite=False)
+    schema = spark.createDataFrame([], SCHEMA).schema
+    sink = LanceDataSource(options).streamWriter(schema, overwrite=False)
     sink.check()
     shutil.rmtree(path)
     sink.abort([], 0)
