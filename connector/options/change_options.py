@@ -14,6 +14,8 @@ from lance_format import InvalidInputError
 from lance_format.lazy_dataclasses import dataclass
 
 LATEST = "latest"
+_MOST_FILES = 2**31 - 1
+"""What Spark's limit holds."""
 _SIZE = re.compile(r"([0-9]{1,18})\s*([kmgt]?)b?")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -99,7 +101,7 @@ CHANGE_PARSERS: dict[str, Callable[[str, str], Any]] = {
     "startingTimestamp": parse_timestamp,
     "endingVersion": parse_count(MAX_INT64),
     "endingTimestamp": parse_timestamp,
-    "maxFilesPerTrigger": parse_count(MAX_INT64),
+    "maxFilesPerTrigger": parse_count(_MOST_FILES),
     "maxBytesPerTrigger": _parse_size,
     "ignoreDeletes": parse_flag,
     "ignoreChanges": parse_flag,

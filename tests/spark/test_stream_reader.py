@@ -417,6 +417,7 @@ def test_where_streams_start(table: LanceDataset, path: str) -> None:
         ({"ignoreChanges": "true", "skipChangeCommits": "true"}, "contradict each other"),
         ({"readChangeFeed": "true", "ignoreDeletes": "true"}, "contradict each other"),
         ({"maxBytesPerTrigger": "many"}, "number of bytes"),
+        ({"maxFilesPerTrigger": 2**31}, "whole number from 1 to 2147483647"),
         ({"maxRowsPerTrigger": "1"}, "unknown option"),
     ],
 )
