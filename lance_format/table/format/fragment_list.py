@@ -10,8 +10,10 @@ import numpy as np
 from lance_format.errors import CorruptFileError
 from lance_format.table.format.fragment import FragmentMetadata, load_fragment, serialize_fragment
 from lance_format.table.format.fragment_arrays import FragmentColumns, columns_of, scan_fragments
+from lance_format.table.format.protobuf_scan import Integers
 
 _FEW = 64  # Fragments that are parsed sooner than scanned.
+_ID_BITS = 32
 _Entry: TypeAlias = bytes | FragmentMetadata
 
 
@@ -94,6 +96,18 @@ class FragmentList(Sequence[FragmentMetadata]):
         ids = np.sort(self.columns.ids)
         return frozenset(ids[1:][ids[1:] == ids[:-1]].tolist())
 
+    @property
+    def numbers(self) -> Integers:
+        """The ids, made unique: each fragment has 2**32 more than the last of its id: int64[num_fragments]."""
+        numbers, repeated = self.columns.ids, self.repeated_ids
+        if not repeated:
+            return numbers
+        numbers = numbers.copy()
+        for fragment_id in repeated:
+            positions = np.flatnonzero(numbers == fragment_id)
+            numbers[positions] += np.arange(positions.size) << _ID_BITS
+        return numbers
+
     def __len__(self) -> int:
         return len(self._entries)
 
@@ -124,12 +138,12 @@ class FragmentList(Sequence[FragmentMetadata]):
     def __repr__(self) -> str:
         return f"FragmentList({list(self)!r})"
 
-    def find(self, fragment_id: int) -> FragmentMetadata | None:
-        """Return the fragment of an id, or None if there is none."""
+    def find(self, number: int) -> FragmentMetadata | None:
+        """Return the fragment of an id, the first one if several have it, or of one of `numbers`; None for others."""
         ids = self.columns.ids
-        position = int(np.searchsorted(ids, fragment_id))
-        if position == ids.size or ids[position] != fragment_id:  # The ids of a foreign manifest may not ascend.
-            positions = np.flatnonzero(ids == fragment_id)
+        position = int(np.searchsorted(ids, number))
+        if position == ids.size or ids[position] != number:  # The ids of a foreign manifest may not ascend.
+            positions = np.flatnonzero(self.numbers == number)
             if not positions.size:
                 return None
             position = int(positions[0])

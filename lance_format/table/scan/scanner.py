@@ -260,7 +260,7 @@ class LanceScanner:
         if not chosen and not is_pruned_ahead(projection, fragments.columns.physical_rows):
             return Candidates.whole(self._table, fragments, projection.source).not_empty()
         ranges = [found for found in self._within(self._whole(), window) if len(found[1])]
-        return Candidates.of(prune_ahead(projection, ranges)).not_empty()
+        return Candidates.of(fragments, prune_ahead(projection, ranges)).not_empty()
 
     def read_task(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of a task, planned by a scanner with the same arguments over the same version of the table.

@@ -49,7 +49,7 @@ class ScanTask:
     ----------
     ranges : tuple of (int, int, int)
         The id of a fragment and a half-open range of its physical rows, deleted ones included, in the order of the
-        table.
+        table. Fragments of early releases that share an id have their `FragmentList.numbers` instead.
     """
 
     ranges: tuple[tuple[int, int, int], ...]
@@ -71,8 +71,10 @@ class Candidates:
 
     Parameters
     ----------
+    numbers : int64[num_fragments]
+        The fragments; see `FragmentList.numbers`.
     columns : FragmentColumns
-        Properties of the fragments.
+        Their properties.
     physical_rows : int64[num_fragments]
         Number of rows in the files of each.
     num_rows : int64[num_fragments]
@@ -83,6 +85,7 @@ class Candidates:
         The rows that are read; by default all.
     """
 
+    numbers: _Counts
     columns: FragmentColumns
     physical_rows: _Counts
     num_rows: _Counts
@@ -90,12 +93,16 @@ class Candidates:
     ranges: Sequence[RowRanges] | None = None
 
     @classmethod
-    def of(cls, ranges: Sequence[FragmentRanges]) -> Candidates:
-        """Return some rows of some fragments."""
+    def of(cls, fragments: FragmentList, ranges: Sequence[FragmentRanges]) -> Candidates:
+        """Return some rows of some fragments of a list."""
         columns = columns_of(scan.fragment for scan, _ in ranges)
+        numbers, all_numbers = columns.ids.copy(), fragments.numbers
+        for index in np.flatnonzero(np.isin(numbers, list(fragments.repeated_ids))).tolist():
+            numbers[index] = all_numbers[fragments.index(ranges[index][0].fragment)]
         physical_rows = np.array([scan.physical_rows() for scan, _ in ranges], np.int64)
         num_rows = np.array([rows.num_rows for _, rows in ranges], np.int64)
-        return cls(columns, physical_rows, num_rows, lambda index: ranges[index][0], [rows for _, rows in ranges])
+        made = [rows for _, rows in ranges]
+        return cls(numbers, columns, physical_rows, num_rows, lambda index: ranges[index][0], made)
 
     @classmethod
     def whole(cls, table: TableVersion, fragments: FragmentList, schema: Schema) -> Candidates:
@@ -115,14 +122,18 @@ class Candidates:
         physical_rows = fragments.columns.physical_rows.copy()
         for index in np.flatnonzero(physical_rows == 0).tolist():
             physical_rows[index] = scan(index).physical_rows()
-        return cls(fragments.columns, physical_rows, physical_rows, scan)
+        return cls(fragments.numbers, fragments.columns, physical_rows, physical_rows, scan)
 
     def select(self, positions: _Counts) -> Candidates:
         """Return some of them, by position."""
         ranges = None if self.ranges is None else [self.ranges[position] for position in positions.tolist()]
-        numbers = self.physical_rows[positions], self.num_rows[positions]
         return Candidates(
-            self.columns.select(positions), *numbers, lambda index: self.scan(int(positions[index])), ranges
+            self.numbers[positions],
+            self.columns.select(positions),
+            self.physical_rows[positions],
+            self.num_rows[positions],
+            lambda index: self.scan(int(positions[index])),
+            ranges,
         )
 
     def __len__(self) -> int:
@@ -203,7 +214,7 @@ def plan_tasks(candidates: Candidates, schema: Schema, split_size_bytes: int, mi
     large = np.flatnonzero(costs > _MAX_EXCESS * total / num_tasks).tolist()
     if large:
         pieces = pieces.with_cut([_cut(candidates, index, schema, total / num_tasks) for index in large])
-    return _pack(candidates.columns.ids[pieces.owners], pieces, num_tasks)
+    return _pack(candidates.numbers[pieces.owners], pieces, num_tasks)
 
 
 def divide_fragments(
@@ -248,14 +259,16 @@ def divided_by(split_size_bytes: int) -> Callable[[TableVersion, Sequence[int], 
     return lambda table, positions, schema: divide_fragments(table, positions, schema, split_size_bytes)
 
 
-def _pack(ids: _Counts, pieces: _Pieces, num_tasks: int) -> list[ScanTask]:
-    """Pack pieces of fragments of some ids into tasks of about the same cost, in order."""
+def _pack(numbers: _Counts, pieces: _Pieces, num_tasks: int) -> list[ScanTask]:
+    """Pack pieces of fragments of some numbers into tasks of about the same cost, in order."""
     groups = _groups(pieces.costs, num_tasks)
-    joins = (ids[1:] == ids[:-1]) & (pieces.starts[1:] == pieces.stops[:-1])
+    joins = (numbers[1:] == numbers[:-1]) & (pieces.starts[1:] == pieces.stops[:-1])
     joins[[group.start - 1 for group in groups[1:]]] = False
     firsts = np.flatnonzero(np.append(True, ~joins))
-    lasts = np.append(firsts[1:], ids.size) - 1
-    ranges = list(zip(ids[firsts].tolist(), pieces.starts[firsts].tolist(), pieces.stops[lasts].tolist(), strict=True))
+    lasts = np.append(firsts[1:], numbers.size) - 1
+    ranges = list(
+        zip(numbers[firsts].tolist(), pieces.starts[firsts].tolist(), pieces.stops[lasts].tolist(), strict=True)
+    )
     begins = np.searchsorted(firsts, [group.start for group in groups]).tolist()
     return [ScanTask(tuple(ranges[begin:end])) for begin, end in itertools.pairwise([*begins, len(ranges)])]
 

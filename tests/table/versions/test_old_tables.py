@@ -228,6 +228,19 @@ def test_fragments_that_share_an_id_are_read_as_by_pylance(tmp_path: Path) -> No
     lance.dataset(str(path)).validate()
 
 
+def test_tasks_have_the_rows_of_fragments_that_share_an_id(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    for first in (0, 10, 20, 30):
+        lance_format.write_dataset(rows(first, first + 10), path, mode="append")
+    _change_latest(path, lambda message: [setattr(message.fragments[index], "id", 1) for index in (2, 3)])
+    table = lance_format.dataset(path)
+    for options in ({}, {"filter": "a > 3"}, {"filter": "_rowaddr >= 5"}, {"limit": 22, "offset": 13}):
+        scanner = table.scanner(with_row_address=True, **options)
+        for split_size_bytes in (1, 2**27):
+            batches = [batch for task in scanner.plan_tasks(split_size_bytes) for batch in scanner.read_task(task)]
+            assert pa.Table.from_batches(batches).equals(scanner.to_table())
+
+
 def test_fragments_that_share_an_id_get_columns_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "t"
     _three_fragments(path)
