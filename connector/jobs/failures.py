@@ -1,7 +1,7 @@
 """Errors of Spark jobs, as errors of the library.
 
 Spark reports the error of a task as the text of its traceback. The last line of a traceback names the class and the
-message.
+message. Those of plans and commits by the driver are a line of their own.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import lance_format
 from lance_format import LanceError
 
 _OF_LIBRARY = re.compile(r"^lance_format\.errors\.(\w+): (.*)$", re.MULTILINE)
+_OF_DRIVER = re.compile(r" Python data source lance: (\w+): (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 _OF_PYTHON = re.compile(r"^([\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)$", re.MULTILINE)
 
 
@@ -27,7 +28,8 @@ def find_library_error(error: Exception) -> LanceError | None:
     error : Exception
         The error that Spark raised.
     """
-    known = _OF_LIBRARY.findall(str(error))
+    text = str(error)
+    known = _OF_LIBRARY.findall(text) or _OF_DRIVER.findall(text)[:1]  # A failed cleanup comes after a failed commit.
     if known:
         name, message = known[-1]
         made = getattr(lance_format, name, None)

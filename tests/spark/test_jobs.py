@@ -14,10 +14,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lance_format
-from connector.jobs.failures import JobFailedError
+from connector.jobs.failures import JobFailedError, explain
 from connector.jobs.running import run
 from connector.jobs.sizes import SETTING
-from lance_format import Compaction, CorruptFileError, InvalidInputError, RetryableCommitConflictError
+from lance_format import (
+    CommitStateUnknownError,
+    Compaction,
+    CorruptFileError,
+    InvalidInputError,
+    RetryableCommitConflictError,
+)
 from tests.spark.conftest import files
 from tests.spark.programs import run as run_program
 from tests.table.changes.test_planned_change import CHANGES, rows, write
@@ -293,3 +299,14 @@ def test_tasks_that_fail_and_executors_that_are_lost(tmp_path: Path) -> None:
     found = run_program(_CLUSTER, tmp_path, str(tmp_path / "table.lance"))
     assert (found.pop("fail"), found.pop("kill")) == ([2, [], 4000], [4, [], 4000])
     assert found == {name: [True, 0, 0] for name in ("update", "compaction", "index", "merge of some columns")}
+
+
+def test_errors_of_commits_by_the_driver_are_those_of_the_library() -> None:
+    text = (
+        "An error occurred while calling o1.save.\n: org.apache.spark.sql.AnalysisException: [PYTHON_DATA_SOURCE_ERROR]"
+        " Failed to commit Python data source lance: CommitStateUnknownError: version 4 was created SQLSTATE: 38000\n"
+        "\tat lance.Python.call(Unknown Source)\n\tSuppressed: org.apache.spark.sql.AnalysisException:"
+        " [PYTHON_DATA_SOURCE_ERROR] Failed to abort Python data source lance: StorageError: access denied"
+    )
+    found = explain(RuntimeError(text), "sort fragments 0-1")
+    assert (type(found), str(found)) == (CommitStateUnknownError, "version 4 was created")

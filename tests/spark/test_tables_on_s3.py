@@ -382,3 +382,42 @@ def test_what_tasks_are_sent(root: str, options: dict[str, str], s3_server: Obje
     with pytest.raises(DatasetNotFoundError) as missing:
         LanceDataSource({"path": f"{root}/none", **options}).schema()
     assert SECRET not in str(missing.value)
+
+
+def test_a_store_that_fails_after_a_commit(planner: SparkSession, s3_server: ObjectServer, root: str) -> None:
+    """What is done is no error, and what may be done says so, also if the cleanup fails."""
+    proxy = Proxy(s3_server.endpoint)
+    denied = Fault(403, "<Error><Code>AccessDenied</Code></Error>")
+
+    def fail_later(num_listings: int) -> None:
+        passed: list[Request] = []
+
+        def rule(request: Request) -> Fault | None:
+            if passed or (request.method == "PUT" and request.key.endswith(".manifest")):
+                passed.append(request)
+            return denied if len(passed) > 1 + num_listings else None
+
+        proxy.rule = rule
+
+    options = {**s3_server.options, "aws_endpoint": proxy.endpoint, "client_max_retries": "0"}
+    settings = {"": "lance.Catalog", **{f".storage.{name}": value for name, value in options.items()}}
+    table = f"failing.`{root}/t.lance`"
+    for name, value in settings.items():
+        planner.conf.set(f"spark.sql.catalog.failing{name}", value)
+    try:
+        with proxy.running():
+            for statement in (f"CREATE TABLE {table} (id BIGINT)", f"ALTER TABLE {table} ADD COLUMN g BIGINT"):
+                fail_later(1)
+                planner.sql(statement)
+            proxy.rule = None
+            planner.sql(f"INSERT INTO {table} VALUES (1, 2), (3, 4)")
+            for statement in (f"UPDATE {table} SET g = 5 WHERE id = 1", f"UPDATE {table} SET g = 6 WHERE id = 1"):
+                fail_later(0)
+                with pytest.raises(PySparkException, match=r"^\[\w+\] Failed to commit .* CommitStateUnknownError: "):
+                    planner.sql(statement)
+                proxy.rule = None
+    finally:
+        for name in settings:
+            planner.conf.unset(f"spark.sql.catalog.failing{name}")
+    found = lance_format.dataset(f"{root}/t.lance", storage_options=s3_server.options)
+    assert (found.version, sorted(found.to_table()["g"].to_pylist())) == (5, [4, 6])

@@ -258,12 +258,9 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
 
   public Table createTable(Identifier table, TableInfo info)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    ((PlacedTable) stageCreate(table, info)).commitStagedChanges();
-    try {
-      return loadTable(table);
-    } catch (NoSuchTableException e) {
-      throw new IllegalStateException(e);
-    }
+    PlacedTable made = (PlacedTable) stageCreate(table, info);
+    made.commitStagedChanges();
+    return made; // as in alterTable
   }
 
   /** Has the columns of another table, and its properties if it is one of Lance. */
@@ -353,9 +350,12 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
     if (!tableExists(table)) throw new NoSuchTableException(table);
     if (!isBranch(table)) refuseBranch("ALTER TABLE", table);
     NamedTable known = (NamedTable) loadTable(table);
-    if (Evolution.isUnderWay()) Evolution.alter(known, changes);
-    else alter(known, changes);
-    return loadTable(table);
+    if (Evolution.isUnderWay()) {
+      Evolution.alter(known, changes);
+      return loadTable(table);
+    }
+    alter(known, changes);
+    return known; // Statements ignore it; a fault of another look at the table would be an error of what is done.
   }
 
   static void alter(NamedTable table, TableChange[] changes) {

@@ -202,6 +202,10 @@ final class RefreshingBatchWrite implements BatchWrite {
 
   public void abort(WriterCommitMessage[] messages) {
     if (label != null) label.remove();
-    python.abort(messages);
+    try {
+      python.abort(messages);
+    } catch (Exception e) { // Spark would show "Writing job failed" in the place of the error that ended the write.
+      LoggerFactory.getLogger(Caches.class).warn("the files of a failed write are left", e);
+    }
   }
 }
