@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.errors import DatasetNotFoundError
 from lance_format.expressions import BoundExpression, FieldPath, filter_mask
 from lance_format.file import ColumnProjection, FileReader, column_indices
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.indices.zone_map_index import missing_file
 from lance_format.table.versions.table_version import TableVersion
 
 RowIds = npt.NDArray[np.uint64]
@@ -70,7 +70,7 @@ class IndexFile:
     Raises
     ------
     UnusableError
-        If it has other columns.
+        If it has other columns, or the index has no such file.
     DatasetNotFoundError
         If it is missing.
     """
@@ -79,14 +79,13 @@ class IndexFile:
         self, table: TableVersion, index: IndexMetadata, name: str, expected: Sequence[tuple[str, pa.DataType]]
     ) -> None:
         path = f"{table.directory.holding(index, table.manifest.bases).index(index.uuid)}/{name}"
-        size = next((file.size_bytes for file in index.message.files if file.path == name), 0)
+        sizes = {file.path: file.size_bytes for file in index.message.files}
+        if sizes and name not in sizes:
+            raise UnusableError(f"it has no file {name}")
         try:
-            source = table.store.open_reader(path, size or None)
+            source = table.store.open_reader(path, sizes.get(name) or None)
         except ObjectNotFoundError as error:
-            raise DatasetNotFoundError(
-                f"the file {path} of index {index.name!r} is missing; if a cleanup has removed this version of the"
-                " table, open the latest"
-            ) from error
+            raise missing_file(index, path) from error
         self.path = path
         try:
             verification = table.directory.index_verification(index.uuid, name)

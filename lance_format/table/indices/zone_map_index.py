@@ -174,10 +174,15 @@ def open_zone_map(table: TableVersion, index: IndexMetadata, value_type: pa.Data
         verification = table.directory.index_verification(index.uuid, ZONE_MAP_FILE)
         return ZoneMapFile(table.store, path, size or None, value_type, verification)
     except ObjectNotFoundError as error:
-        raise DatasetNotFoundError(
-            f"the file {path} of index {index.name!r} is missing; if a cleanup has removed this version of the table,"
-            " open the latest"
-        ) from error
+        raise missing_file(index, path) from error
+
+
+def missing_file(index: IndexMetadata, path: str) -> DatasetNotFoundError:
+    """Return the error that a file of an index is missing."""
+    return DatasetNotFoundError(
+        f"the file {path} of index {index.name!r} is missing; if a cleanup has removed this version of the table, open"
+        " the latest"
+    )
 
 
 def index_path(table: TableVersion, index: IndexMetadata) -> str:
