@@ -183,7 +183,7 @@ class _Pieces:
     def with_cut(self, cut: Sequence[_Pieces]) -> _Pieces:
         """Return these pieces, with those of some candidates in their place."""
         kept = np.flatnonzero(~np.isin(self.owners, [piece.owners[0] for piece in cut]))
-        kinds = [[getattr(piece, field)[...] for piece in cut] for field in ("owners", "starts", "stops", "costs")]
+        kinds = [[getattr(piece, field) for piece in cut] for field in ("owners", "starts", "stops", "costs")]
         order = np.argsort(np.concatenate([self.owners[kept], *kinds[0]]), kind="stable")
         own = (self.owners[kept], self.starts[kept], self.stops[kept], self.costs[kept])
         return _Pieces(*(np.concatenate([mine, *cuts])[order] for mine, cuts in zip(own, kinds, strict=True)))
