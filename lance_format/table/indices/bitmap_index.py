@@ -28,23 +28,7 @@ _ROWS_AT_ONCE = 1024
 
 
 def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
-    """Return the ids of the rows for which a predicate holds, in any order; None if they, or the keys, are too many.
-
-    Parameters
-    ----------
-    table : TableVersion
-    index : IndexMetadata
-    question : Question
-
-    Raises
-    ------
-    UnusableError
-        If the index is of an unknown form.
-    CorruptFileError
-        If the file is malformed.
-    DatasetNotFoundError
-        If the file is missing.
-    """
+    """See `Finder`."""
     found, left = [np.zeros(0, np.uint64)], question.most_rows
     with IndexFile(table, index, _FILE, [("keys", question.value_type), ("bitmaps", pa.binary())]) as file:
         if file.num_rows > _MOST_KEYS:

@@ -40,23 +40,7 @@ class _Pages:
 
 
 def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
-    """Return the ids of the rows for which a predicate holds, in any order; None if they may be too many.
-
-    Parameters
-    ----------
-    table : TableVersion
-    index : IndexMetadata
-    question : Question
-
-    Raises
-    ------
-    UnusableError
-        If the index is of an unknown form.
-    CorruptFileError
-        If a file is malformed, or contradicts the other one.
-    DatasetNotFoundError
-        If a file is missing.
-    """
+    """See `Finder`."""
     pages = _load_pages(table, index, question)
     verdicts = classify(question.predicate, {question.path: pages.zones}, pages.num_values)
     edges = np.diff(np.concatenate([[0], verdicts.may_match.view(np.int8), [0]]))

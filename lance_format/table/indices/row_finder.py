@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +55,29 @@ class Question:
 
 class UnusableError(Exception):
     """The index is of a form that is not known here."""
+
+
+class Finder(Protocol):
+    """Finds rows by an index of one kind."""
+
+    def __call__(self, table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
+        """Return the ids of the rows for which a predicate holds, in any order; None if they may be too many.
+
+        Parameters
+        ----------
+        table : TableVersion
+        index : IndexMetadata
+        question : Question
+
+        Raises
+        ------
+        UnusableError
+            If the index is of an unknown form.
+        CorruptFileError
+            If a file is malformed, or contradicts another one.
+        DatasetNotFoundError
+            If a file is missing.
+        """
 
 
 class IndexFile:

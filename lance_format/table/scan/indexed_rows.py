@@ -7,9 +7,8 @@ covers, only the rows in its answer are read, and the whole filter is evaluated 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +21,13 @@ from lance_format.row_numbers import distinct
 from lance_format.table.format.index_metadata import FRAGMENT_REUSE_INDEX, IndexMetadata
 from lance_format.table.indices import bitmap_index, btree_index
 from lance_format.table.indices.catalog import kind_of
-from lance_format.table.indices.row_finder import Question, RowIds, UnusableError
+from lance_format.table.indices.row_finder import Finder, Question, RowIds, UnusableError
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.scan.take import find_row_ids
 from lance_format.table.versions.table_version import TableVersion
 
 _LOGGER = logging.getLogger(__name__)
-_Finder: TypeAlias = Callable[[TableVersion, IndexMetadata, Question], RowIds | None]
-_FINDERS: Mapping[str, _Finder] = MappingProxyType({"BTree": btree_index.find_rows, "Bitmap": bitmap_index.find_rows})
+_FINDERS: Mapping[str, Finder] = MappingProxyType({"BTree": btree_index.find_rows, "Bitmap": bitmap_index.find_rows})
 _INDEX_VERSION = 0
 _MOST_ROWS = 16 * 4096
 _MOST_SHARE = 1 / 64
