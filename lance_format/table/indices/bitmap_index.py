@@ -24,32 +24,34 @@ _FILE = "bitmap_page_lookup.lance"
 _COUNT = struct.Struct("<I")
 _ENTRY = struct.Struct("<II")
 _MOST_KEYS = 1 << 16
-_ROWS_AT_ONCE = 1024
+_BYTES_AT_ONCE = 1 << 20
+"""Of bitmaps of average size; one alone may have more."""
 
 
 def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
     """See `Finder`."""
     found, left = [np.zeros(0, np.uint64)], question.most_rows
     with IndexFile(table, index, _FILE, [("keys", question.value_type), ("bitmaps", pa.binary())]) as file:
-        if file.num_rows > _MOST_KEYS:
+        if not 0 < file.num_rows <= _MOST_KEYS:
             return None
-        for start in range(0, file.num_rows, _ROWS_AT_ONCE):
-            batch = file.read(start, min(start + _ROWS_AT_ONCE, file.num_rows))
-            chosen = np.flatnonzero(question.holds_for(batch.column("keys")))
-            for stored in batch.column("bitmaps").take(pa.array(chosen)):
+        keys = [question.holds_for(batch.column("keys")) for batch in file.read(0, file.num_rows, ["keys"])]
+        chosen = np.flatnonzero(np.concatenate(keys))
+        at_once = max(int(_BYTES_AT_ONCE * file.num_rows / max(file.size_bytes, 1)), 1)
+        for start in range(0, chosen.size, at_once):
+            for stored in file.take(chosen[start : start + at_once], "bitmaps"):
                 try:
-                    ids = _parse(stored.as_py())
+                    ids = _parse(stored.as_py(), left)
                 except (struct.error, ValueError, IndexError, TypeError) as error:
                     raise CorruptFileError(f"malformed bitmap of rows: {error}", path=file.path) from error
-                if ids is None or ids.size > left:
+                if ids is None:
                     return None
                 left -= ids.size
                 found.append(ids)
     return np.concatenate(found)
 
 
-def _parse(data: bytes) -> RowIds | None:
-    """Return the ids of a bitmap; None if they are all that share a high half."""
+def _parse(data: bytes, most: int) -> RowIds | None:
+    """Return the ids of a bitmap; None if there are more than `most`, or all that share a high half."""
     (count,) = _COUNT.unpack_from(data)
     position, parts = _COUNT.size, [np.zeros(0, np.uint64)]
     for _ in range(count):
@@ -60,8 +62,11 @@ def _parse(data: bytes) -> RowIds | None:
         content = data[position : position + size]
         if len(content) != size:
             raise ValueError(f"{len(content)} of {size} bytes")
-        low = np.array(pyroaring.BitMap.deserialize(content).to_array(), np.uint64)
-        parts.append(low | np.uint64(high) << np.uint64(32))
+        low = pyroaring.BitMap.deserialize(content)
+        most -= len(low)
+        if most < 0:
+            return None
+        parts.append(np.array(low.to_array(), np.uint64) | np.uint64(high) << np.uint64(32))
         position += size
     if position != len(data):
         raise ValueError(f"{len(data) - position} bytes too many")

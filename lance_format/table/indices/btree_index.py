@@ -29,6 +29,7 @@ from lance_format.table.versions.table_version import TableVersion
 
 _LOOKUP, _DATA = "page_lookup.lance", "page_data.lance"
 _MOST_PAGES = 1 << 20
+_MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,9 +53,9 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
         if file.num_rows != pages.num_values:
             raise CorruptFileError(f"{file.num_rows} values, of which {_LOOKUP} has {pages.num_values}", path=file.path)
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-            batch = file.read(start, stop)
-            ids = batch.column("ids").to_numpy(zero_copy_only=False)
-            found.append(ids[question.holds_for(batch.column("values"))])
+            for batch in file.read(start, stop):
+                ids = batch.column("ids").to_numpy(zero_copy_only=False)
+                found.append(ids[question.holds_for(batch.column("values"))])
     return np.concatenate(found)
 
 
@@ -71,9 +72,9 @@ def _load_pages(table: TableVersion, index: IndexMetadata, question: Question) -
         sizes = file.metadata.get(b"batch_size", b"")
         if file.metadata.get(b"range_partitioned", b"false") != b"false" or not sizes.isdigit():
             raise UnusableError("its pages are of another form")
-        if not 0 < file.num_rows <= _MOST_PAGES:
-            raise UnusableError(f"it has {file.num_rows} pages")
-        batch = file.read(0, file.num_rows)
+        if not 0 < file.num_rows <= _MOST_PAGES or file.size_bytes > _MOST_BYTES:
+            raise UnusableError(f"it has {file.num_rows} pages, with bounds of {file.size_bytes} bytes")
+        batch = pa.Table.from_batches(file.read(0, file.num_rows)).combine_chunks().to_batches()[0]
     with IndexFile(table, index, _DATA, [("values", value_type), ("ids", pa.uint64())]) as data:
         num_values = data.num_rows
     pages = _Pages(_zones_of(batch, int(sizes), num_values, file.path), num_values)

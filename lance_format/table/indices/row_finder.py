@@ -6,7 +6,7 @@ answers a predicate over its column exactly, or not at all: where the answer wou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Protocol
 
@@ -23,6 +23,8 @@ from lance_format.table.indices.zone_map_index import missing_file
 from lance_format.table.versions.table_version import TableVersion
 
 RowIds = npt.NDArray[np.uint64]
+
+_BATCH_ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,11 @@ class IndexFile:
     expected : sequence of (str, pa.DataType)
         Its columns.
 
+    Attributes
+    ----------
+    path : str
+    size_bytes : int
+
     Raises
     ------
     UnusableError
@@ -110,7 +117,7 @@ class IndexFile:
             source = table.store.open_reader(path, sizes.get(name) or None)
         except ObjectNotFoundError as error:
             raise missing_file(index, path) from error
-        self.path = path
+        self.path, self.size_bytes = path, source.size_bytes
         try:
             verification = table.directory.index_verification(index.uuid, name)
             self._reader = FileReader(source, table.cache, verification=verification)
@@ -142,8 +149,13 @@ class IndexFile:
         """The metadata of the schema."""
         return dict(self._reader.schema.metadata)
 
-    def read(self, start: int, stop: int) -> pa.RecordBatch:
-        """Read a range of rows, of all columns."""
-        batches = list(self._reader.read(self._columns, start, stop, batch_size=max(stop - start, 1)))
-        schema = pa.schema([column.arrow_field for column in self._columns])
-        return pa.Table.from_batches(batches, schema).combine_chunks().to_batches(stop - start)[0]
+    def read(self, start: int, stop: int, names: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """Yield a range of rows, some thousands at a time, of some columns or of all."""
+        return self._reader.read(self._chosen(names), start, stop, batch_size=_BATCH_ROWS)
+
+    def take(self, rows: npt.NDArray[np.int64], name: str) -> pa.Array:
+        """Return the values of a column in some rows, `int64[num_rows]`, ascending."""
+        return self._reader.take(self._chosen([name]), rows).column(name)
+
+    def _chosen(self, names: Sequence[str]) -> list[ColumnProjection]:
+        return [column for column in self._columns if not names or column.field.name in names]
