@@ -150,7 +150,14 @@ class IndexFile:
         return dict(self._reader.schema.metadata)
 
     def read(self, start: int, stop: int, names: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """Yield a range of rows, some thousands at a time, of some columns or of all."""
+        """Yield a range of rows, some thousands at a time.
+
+        Parameters
+        ----------
+        start, stop : int
+        names : sequence of str
+            The columns; by default all.
+        """
         return self._reader.read(self._chosen(names), start, stop, batch_size=_BATCH_ROWS)
 
     def take(self, rows: npt.NDArray[np.int64], name: str) -> pa.Array:
