@@ -66,6 +66,19 @@ class ZoneVerdicts:
     must_match: Mask
 
 
+def rows_of_zones(boundaries: npt.NDArray[np.int64], chosen: Mask) -> tuple[npt.NDArray[np.int64], ...]:
+    """Return the starts and the stops of the rows of chosen zones; adjacent zones become one range.
+
+    Parameters
+    ----------
+    boundaries : int64[num_zones + 1]
+        See `ZoneVerdicts`.
+    chosen : bool[num_zones]
+    """
+    edges = np.diff(np.concatenate([[0], chosen.view(np.int8), [0]]))
+    return boundaries[np.flatnonzero(edges == 1)], boundaries[np.flatnonzero(edges == -1)]
+
+
 def classify(predicate: BoundExpression, statistics: Mapping[FieldPath, ZoneStatistics], num_rows: int) -> ZoneVerdicts:
     """Find the zones where a predicate may be true, and those where it must be.
 

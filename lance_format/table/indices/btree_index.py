@@ -19,9 +19,8 @@ import pyarrow.compute as pc
 
 from lance_format.errors import CorruptFileError
 from lance_format.expressions.order import compare
-from lance_format.expressions.pruning import classify
+from lance_format.expressions.pruning import classify, rows_of_zones
 from lance_format.expressions.zones import ZoneStatistics
-from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.row_finder import IndexFile, Question, RowIds, UnusableError
 from lance_format.table.indices.zone_map import comparable, has_bounds
@@ -32,26 +31,17 @@ _MOST_PAGES = 1 << 20
 _MOST_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pages:
-    """The pages of an index, as zones of its values."""
-
-    zones: ZoneStatistics
-    num_values: int
-
-
 def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
     """See `Finder`."""
-    pages = _load_pages(table, index, question)
-    verdicts = classify(question.predicate, {question.path: pages.zones}, pages.num_values)
-    edges = np.diff(np.concatenate([[0], verdicts.may_match.view(np.int8), [0]]))
-    starts, stops = (verdicts.boundaries[np.flatnonzero(edges == edge)] for edge in (1, -1))
-    if int((stops - starts).sum()) > question.most_rows:
-        return None
+    if not has_bounds(question.value_type):
+        raise UnusableError(f"values of {question.value_type} have no order")
     found = [np.zeros(0, np.uint64)]
     with IndexFile(table, index, _DATA, [("values", question.value_type), ("ids", pa.uint64())]) as file:
-        if file.num_rows != pages.num_values:
-            raise CorruptFileError(f"{file.num_rows} values, of which {_LOOKUP} has {pages.num_values}", path=file.path)
+        zones = _load_zones(table, index, question.value_type, file.num_rows)
+        verdicts = classify(question.predicate, {question.path: zones}, file.num_rows)
+        starts, stops = rows_of_zones(verdicts.boundaries, verdicts.may_match)
+        if int((stops - starts).sum()) > question.most_rows:
+            return None
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
             for batch in file.read(start, stop):
                 ids = batch.column("ids").to_numpy(zero_copy_only=False)
@@ -59,13 +49,11 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
     return np.concatenate(found)
 
 
-def _load_pages(table: TableVersion, index: IndexMetadata, question: Question) -> _Pages:
-    value_type = question.value_type
-    if not has_bounds(value_type):
-        raise UnusableError(f"values of {value_type} have no order")
+def _load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataType, num_values: int) -> ZoneStatistics:
+    """Return the pages of an index as zones of its values, cached."""
     key = (index.uuid, _LOOKUP)
     cached = table.cache.get(key)
-    if isinstance(cached, _Pages) and cached.zones.lower.type == value_type:
+    if isinstance(cached, ZoneStatistics) and cached.lower.type == value_type:
         return cached
     columns = [("min", value_type), ("max", value_type), ("null_count", pa.uint32()), ("page_idx", pa.uint32())]
     with IndexFile(table, index, _LOOKUP, columns) as file:
@@ -74,12 +62,10 @@ def _load_pages(table: TableVersion, index: IndexMetadata, question: Question) -
             raise UnusableError("its pages are of another form")
         if not 0 < file.num_rows <= _MOST_PAGES or file.size_bytes > _MOST_BYTES:
             raise UnusableError(f"it has {file.num_rows} pages, with bounds of {file.size_bytes} bytes")
-        batch = pa.Table.from_batches(file.read(0, file.num_rows)).combine_chunks().to_batches()[0]
-    with IndexFile(table, index, _DATA, [("values", value_type), ("ids", pa.uint64())]) as data:
-        num_values = data.num_rows
-    pages = _Pages(_zones_of(batch, int(sizes), num_values, file.path), num_values)
-    table.cache.put(key, pages, int(batch.nbytes))
-    return pages
+        pages = pa.concat_batches(list(file.read(0, file.num_rows)))
+    zones = _zones_of(pages, int(sizes), num_values, file.path)
+    table.cache.put(key, zones, int(pages.nbytes))
+    return zones
 
 
 def _zones_of(batch: pa.RecordBatch, page_rows: int, num_values: int, path: str) -> ZoneStatistics:
@@ -98,7 +84,7 @@ def _zones_of(batch: pa.RecordBatch, page_rows: int, num_values: int, path: str)
     if pc.any(compare(">", order, other)).as_py() or pc.any(compare(">", other[:-1], order[1:])).as_py():
         raise CorruptFileError("the bounds of pages do not ascend", path=path)
     is_bounded = np.asarray(pc.and_(lower.is_valid(), upper.is_valid()).to_numpy(zero_copy_only=False))
-    unknown = (counted > 0) & (counted < num_rows) | ~is_bounded & (counted < num_rows)
+    unknown = (counted < num_rows) & ((counted > 0) | ~is_bounded)
     num_nulls = np.where(unknown, -1, counted)
     none = pa.scalar(None, lower.type)
     lower, upper = (pc.if_else(pa.array(unknown), none, bound) for bound in (lower, upper))

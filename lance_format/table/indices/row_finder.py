@@ -17,9 +17,8 @@ import pyarrow as pa
 from lance_format.expressions import BoundExpression, FieldPath, filter_mask
 from lance_format.file import ColumnProjection, FileReader, column_indices
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.zone_map_index import missing_file
+from lance_format.table.indices.opening import opening
 from lance_format.table.versions.table_version import TableVersion
 
 RowIds = npt.NDArray[np.uint64]
@@ -35,16 +34,19 @@ class Question:
     ----------
     predicate : BoundExpression
         Reads this column only.
-    path : FieldPath
     value_type : pa.DataType
     most_rows : int
         Number of rows from which on there is no answer.
     """
 
     predicate: BoundExpression
-    path: FieldPath
     value_type: pa.DataType
     most_rows: int
+
+    @property
+    def path(self) -> FieldPath:
+        """The column."""
+        return self.predicate.columns[0]
 
     def holds_for(self, values: pa.Array) -> npt.NDArray[np.bool_]:
         """Return for each value whether the predicate is true."""
@@ -109,17 +111,11 @@ class IndexFile:
     def __init__(
         self, table: TableVersion, index: IndexMetadata, name: str, expected: Sequence[tuple[str, pa.DataType]]
     ) -> None:
-        path = f"{table.directory.holding(index, table.manifest.bases).index(index.uuid)}/{name}"
-        sizes = {file.path: file.size_bytes for file in index.message.files}
-        if sizes and name not in sizes:
+        files = [file.path for file in index.message.files]
+        if files and name not in files:
             raise UnusableError(f"it has no file {name}")
-        try:
-            source = table.store.open_reader(path, sizes.get(name) or None)
-        except ObjectNotFoundError as error:
-            raise missing_file(index, path) from error
-        self.path, self.size_bytes = path, source.size_bytes
-        try:
-            verification = table.directory.index_verification(index.uuid, name)
+        with opening(table, index, name) as (source, verification):
+            self.path, self.size_bytes = source.path, source.size_bytes
             self._reader = FileReader(source, table.cache, verification=verification)
             schema = self._reader.schema
             found = [(field.name, field.to_arrow_type()) for field in schema.fields]
@@ -127,9 +123,6 @@ class IndexFile:
                 raise UnusableError(f"{name} has the columns {found} instead of {expected}")
             indices = column_indices(schema, self._reader.version)
             self._columns = [ColumnProjection(field, indices) for field in schema.fields]
-        except BaseException:
-            source.close()
-            raise
 
     def __enter__(self) -> IndexFile:
         return self

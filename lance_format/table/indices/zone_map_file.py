@@ -39,7 +39,6 @@ from lance_format.file import (
     Verification,
     column_indices,
 )
-from lance_format.object_store import ObjectStore
 from lance_format.table.indices.zone_map import NullRows, ZoneNumbers, Zones, comparable, has_bounds, with_nan
 from lance_format.version import FileVersion
 
@@ -72,10 +71,8 @@ class ZoneMapFile:
 
     Parameters
     ----------
-    store : ObjectStore
-    path : str
-    size_bytes : int, optional
-        Size of the file, if known.
+    source : RangeReader
+        The bytes; closed with the file.
     value_type : pa.DataType
         Of the column.
     verification : Verification, optional
@@ -92,31 +89,17 @@ class ZoneMapFile:
         If it is no such file, or belongs to a column of another type.
     NotSupportedError
         If its format version cannot be read.
-    ObjectNotFoundError
-        If there is no such file.
     """
 
-    def __init__(
-        self,
-        store: ObjectStore,
-        path: str,
-        size_bytes: int | None,
-        value_type: pa.DataType,
-        verification: Verification | None = None,
-    ) -> None:
-        self._path = path
+    def __init__(self, source: RangeReader, value_type: pa.DataType, verification: Verification | None = None) -> None:
+        self._path = source.path
         self._value_type = value_type
-        source = store.open_reader(path, size_bytes)
-        try:
-            source = _WholeFile(source) if source.size_bytes <= _WHOLE_BYTES else source
-            self._reader = FileReader(source, SearchCache(0), verification=verification or Verification())
-            self._check_schema()
-            metadata = self._reader.schema.metadata
-            self.rows_per_zone = self._parse_number(metadata.get(_ROWS_PER_ZONE, b"%d" % ROWS_PER_ZONE))
-            self.knows_null_rows = _NULL_BITMAP in metadata
-        except BaseException:
-            source.close()
-            raise
+        source = _WholeFile(source) if source.size_bytes <= _WHOLE_BYTES else source
+        self._reader = FileReader(source, SearchCache(0), verification=verification or Verification())
+        self._check_schema()
+        metadata = self._reader.schema.metadata
+        self.rows_per_zone = self._parse_number(metadata.get(_ROWS_PER_ZONE, b"%d" % ROWS_PER_ZONE))
+        self.knows_null_rows = _NULL_BITMAP in metadata
 
     def __enter__(self) -> ZoneMapFile:
         return self

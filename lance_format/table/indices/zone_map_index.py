@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyroaring
 from google.protobuf.message import DecodeError
 
-from lance_format.errors import CorruptFileError, DatasetNotFoundError, NotSupportedError
+from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file import ROWS_PER_ZONE
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.object_store import ObjectNotFoundError
 from lance_format.proto import table_pb2
 from lance_format.row_numbers import distinct
 from lance_format.table.format.index_metadata import IndexMetadata, parse_index
+from lance_format.table.indices.opening import index_path, opening
 from lance_format.table.indices.zone_map import Zones, fragments_in_order
 from lance_format.table.indices.zone_map_file import ZONE_MAP_FILE, TooLargeError, ZoneMapFile
 from lance_format.table.versions.table_version import TableVersion
@@ -168,27 +168,8 @@ def open_zone_map(table: TableVersion, index: IndexMetadata, value_type: pa.Data
     DatasetNotFoundError
         If it is missing.
     """
-    path = index_path(table, index)
-    size = next((file.size_bytes for file in index.message.files if file.path == ZONE_MAP_FILE), 0)
-    try:
-        verification = table.directory.index_verification(index.uuid, ZONE_MAP_FILE)
-        return ZoneMapFile(table.store, path, size or None, value_type, verification)
-    except ObjectNotFoundError as error:
-        raise missing_file(index, path) from error
-
-
-def missing_file(index: IndexMetadata, path: str) -> DatasetNotFoundError:
-    """Return the error that a file of an index is missing."""
-    return DatasetNotFoundError(
-        f"the file {path} of index {index.name!r} is missing; if a cleanup has removed this version of the table, open"
-        " the latest"
-    )
-
-
-def index_path(table: TableVersion, index: IndexMetadata) -> str:
-    """Return the path in the store of the file of a part of an index."""
-    directory = table.directory.holding(index, table.manifest.bases)
-    return f"{directory.index(index.uuid)}/{ZONE_MAP_FILE}"
+    with opening(table, index, ZONE_MAP_FILE) as (source, verification):
+        return ZoneMapFile(source, value_type, verification)
 
 
 def load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> LoadedZones | None:
@@ -201,7 +182,7 @@ def load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataTyp
     DatasetNotFoundError
         If its file is missing.
     """
-    key = (index_path(table, index), "zones")
+    key = (index_path(table, index, ZONE_MAP_FILE), "zones")
     found = table.cache.get(key)
     if isinstance(found, LoadedZones) and found.zones.lower.type == value_type:
         return found

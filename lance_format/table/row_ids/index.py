@@ -69,8 +69,7 @@ class RowIdIndex:
         run = run[known]
         addresses = self._addresses[run] + (row_ids[known] - self._starts[run])
         fragment_ids, row_offsets = np.full(row_ids.size, -1, np.int64), np.full(row_ids.size, -1, np.int64)
-        fragment_ids[known] = addresses >> np.uint64(32)
-        row_offsets[known] = addresses & np.uint64(_MAX_ROWS - 1)
+        fragment_ids[known], row_offsets[known] = split_addresses(addresses)
         return fragment_ids, row_offsets
 
     def _check_distinct(self) -> None:
@@ -89,6 +88,11 @@ def row_addresses(fragment_ids: Positions, row_offsets: Positions) -> U64Array:
     The upper 32 bits are the fragment id, the lower ones the offset in the fragment.
     """
     return (fragment_ids.astype(np.uint64) << np.uint64(32)) | row_offsets.astype(np.uint64)
+
+
+def split_addresses(addresses: U64Array) -> tuple[Positions, Positions]:
+    """Return the fragment ids and the offsets, both `int64[n]`, of addresses, `uint64[n]`; see `row_addresses`."""
+    return (addresses >> np.uint64(32)).astype(np.int64), (addresses & np.uint64(_MAX_ROWS - 1)).astype(np.int64)
 
 
 def _check_fragment(fragment_id: int, num_rows: int, deleted: Positions) -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lance_format.datatypes import Field
 from lance_format.expressions import BoundExpression, FieldPath
-from lance_format.expressions.pruning import ZoneVerdicts, classify
+from lance_format.expressions.pruning import ZoneVerdicts, classify, rows_of_zones
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.logical_types import JSON
@@ -25,7 +25,7 @@ from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.zone_map import ZoneNumbers, Zones, has_bounds
 from lance_format.table.indices.zone_map_index import ZoneMapDetails, load_zones
-from lance_format.table.scan.indexed_rows import find_indexed_rows, names_rows
+from lance_format.table.scan.indexed_rows import find_indexed_rows, names_rows, own_terms
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.versions.table_version import TableVersion
 
@@ -115,10 +115,13 @@ def _by_rows(
 ) -> PrunedFragments:
     """Exclude further fragments and rows."""
     excluded, ranges = set(pruned.excluded), dict(pruned.ranges)
-    num_rows = dict(zip(layout.ids.tolist(), np.diff(layout.first_rows).tolist(), strict=True))
+    num_rows = np.diff(layout.first_rows)
     names, num_parts = set(), 0
     for path, column in usable.items():
-        for found in find_indexed_rows(table, predicate, path, column.value_type, column.parts, num_rows):
+        term = own_terms(predicate, path)
+        if term is None:
+            continue
+        for found in find_indexed_rows(table, column.parts, term, column.value_type, layout.ids, num_rows):
             names.add(found.index.name)
             num_parts += 1
             excluded.update(found.excluded.tolist())
@@ -200,9 +203,7 @@ class _Layout:
 
 
 def _ranges(bounds: ZoneNumbers, chosen: npt.NDArray[np.bool_]) -> RowRanges:
-    """Return the rows of the chosen zones; adjacent zones become one range."""
-    edges = np.diff(np.concatenate([[0], chosen.view(np.int8), [0]]))
-    starts, stops = bounds[np.flatnonzero(edges == 1)], bounds[np.flatnonzero(edges == -1)]
+    starts, stops = rows_of_zones(bounds, chosen)
     return RowRanges(starts, stops, np.zeros(starts.size, np.bool_))
 
 

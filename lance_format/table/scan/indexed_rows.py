@@ -6,22 +6,23 @@ covers, only the rows in its answer are read, and the whole filter is evaluated 
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.expressions import BoundExpression, FieldPath, columns_of, conjunction, conjuncts
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.row_numbers import distinct
 from lance_format.table.format.index_metadata import FRAGMENT_REUSE_INDEX, IndexMetadata
+from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.indices import bitmap_index, btree_index
 from lance_format.table.indices.catalog import kind_of
 from lance_format.table.indices.row_finder import Finder, Question, RowIds, UnusableError
+from lance_format.table.row_ids.index import split_addresses
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.scan.take import find_row_ids
 from lance_format.table.versions.table_version import TableVersion
@@ -36,7 +37,7 @@ _MOST_SHARE = 1 / 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexedRows:
-    """What one index knows of a filter.
+    """The answer of one index about a filter.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class IndexedRows:
     """
 
     index: IndexMetadata
-    excluded: npt.NDArray[np.int64]
+    excluded: RowOffsets
     ranges: Mapping[int, RowRanges]
 
 
@@ -58,27 +59,35 @@ def names_rows(index: IndexMetadata) -> bool:
     return is_plain and kind_of(index) in _FINDERS and index.message.index_version <= _INDEX_VERSION
 
 
+def own_terms(predicate: BoundExpression, path: FieldPath) -> BoundExpression | None:
+    """Return the conjunctive terms of a filter that are about one column alone; None if there are none."""
+    terms = tuple(term for term in conjuncts(predicate.expression) if columns_of(term) == (path,))
+    return BoundExpression(conjunction(terms), pa.bool_(), (path,)) if terms else None
+
+
 def find_indexed_rows(
     table: TableVersion,
-    predicate: BoundExpression,
-    path: FieldPath,
-    value_type: pa.DataType,
     indices: tuple[IndexMetadata, ...],
-    num_rows: Mapping[int, int],
+    term: BoundExpression,
+    value_type: pa.DataType,
+    fragment_ids: RowOffsets,
+    num_rows: RowOffsets,
 ) -> Iterator[IndexedRows]:
     """Ask the indices of a column.
 
     Parameters
     ----------
     table : TableVersion
-    predicate : BoundExpression
-        The filter.
-    path, value_type
-        The column and its type.
     indices : tuple of IndexMetadata
         See `names_rows`.
-    num_rows : mapping of int to int
-        Number of physical rows by fragment id, of the fragments of interest.
+    term : BoundExpression
+        See `own_terms`.
+    value_type : pa.DataType
+        The type of the column.
+    fragment_ids : int64[num_fragments]
+        The fragments of interest, by ascending id.
+    num_rows : int64[num_fragments]
+        Number of physical rows of each.
 
     Raises
     ------
@@ -87,20 +96,19 @@ def find_indexed_rows(
     DatasetNotFoundError
         If it is missing.
     """
-    terms = tuple(term for term in conjuncts(predicate.expression) if columns_of(term) == (path,))
-    for index in indices if terms else ():
-        covered = np.array([number for number in index.covered_ids().tolist() if number in num_rows], np.int64)
-        most = max(int(_MOST_SHARE * sum(num_rows[number] for number in covered.tolist())), _MOST_ROWS)
-        term = BoundExpression(conjunction(terms), pa.bool_(), (path,))
-        ids = _ask(table, index, Question(term, path, value_type, most)) if covered.size else None
+    if any(index.name == FRAGMENT_REUSE_INDEX for index in table.manifest.indices):
+        return
+    for index in indices:
+        places = np.flatnonzero(np.isin(fragment_ids, index.covered_ids()))
+        most_rows = max(int(_MOST_SHARE * num_rows[places].sum()), _MOST_ROWS)
+        ids = _ask(table, index, Question(term, value_type, most_rows)) if places.size else None
         if ids is not None:
-            yield _placed(table, index, ids, covered, num_rows)
+            yield _placed(table, index, ids, fragment_ids[places], num_rows[places])
 
 
 def _ask(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
-    reused = any(other.name == FRAGMENT_REUSE_INDEX for other in table.manifest.indices)
     try:
-        return None if reused else _FINDERS[kind_of(index)](table, index, question)
+        return _FINDERS[kind_of(index)](table, index, question)
     except (NotSupportedError, UnusableError) as error:
         _LOGGER.info("index %r is not used: %s", index.name, error)
         return None
@@ -109,30 +117,22 @@ def _ask(table: TableVersion, index: IndexMetadata, question: Question) -> RowId
 
 
 def _placed(
-    table: TableVersion,
-    index: IndexMetadata,
-    ids: RowIds,
-    covered: npt.NDArray[np.int64],
-    num_rows: Mapping[int, int],
+    table: TableVersion, index: IndexMetadata, ids: RowIds, covered: RowOffsets, num_rows: RowOffsets
 ) -> IndexedRows:
     """Find the rows of ids in the fragments that an index covers; it may name others, which are gone or moved."""
-    if table.manifest.stable_row_ids:
-        fragment_ids, offsets = find_row_ids(table, ids)
-    else:
-        fragment_ids = (ids >> np.uint64(32)).astype(np.int64)
-        offsets = (ids & np.uint64(2**32 - 1)).astype(np.int64)
-    mine = np.isin(fragment_ids, covered)
-    order = np.lexsort((offsets[mine], fragment_ids[mine]))
-    fragment_ids, offsets = fragment_ids[mine][order], offsets[mine][order]
-    found = distinct(fragment_ids)
-    bounds = np.searchsorted(fragment_ids, [*found.tolist(), 2**63 - 1])
+    fragment_ids, offsets = find_row_ids(table, ids) if table.manifest.stable_row_ids else split_addresses(ids)
+    mine = np.flatnonzero(np.isin(fragment_ids, covered))
+    mine = mine[np.lexsort((offsets[mine], fragment_ids[mine]))]
+    found, starts = np.unique(fragment_ids[mine], return_index=True)
     ranges = {}
-    for number, start, stop in zip(found.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        if int(offsets[stop - 1]) >= num_rows[number]:
+    for number, (start, stop) in zip(found.tolist(), itertools.pairwise([*starts.tolist(), mine.size]), strict=True):
+        rows = offsets[mine[start:stop]]
+        limit = int(num_rows[np.searchsorted(covered, number)])
+        if rows[-1] >= limit:
             raise CorruptFileError(
-                f"index {index.name!r} names row {offsets[stop - 1]} of fragment {number}, which has"
-                f" {num_rows[number]}; drop the index and make it again",
+                f"index {index.name!r} names row {rows[-1]} of fragment {number}, which has {limit}; drop the index and"
+                " make it again",
                 path=table.uri,
             )
-        ranges[number] = RowRanges.of_rows(offsets[start:stop])
+        ranges[number] = RowRanges.of_rows(rows)
     return IndexedRows(index, np.setdiff1d(covered, found), ranges)

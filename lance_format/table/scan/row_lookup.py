@@ -103,7 +103,7 @@ class RowLookup:
 
     @property
     def is_selective(self) -> bool:
-        """Whether there are such terms."""
+        """True if there are such terms."""
         return bool(self.addresses or self.positions or self.fragment_ids)
 
     def fragments(self, fragments: FragmentList) -> Sequence[FragmentMetadata]:

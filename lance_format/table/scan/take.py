@@ -18,7 +18,7 @@ from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.reader import to_physical
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_OFFSET, LiveRows, row_ids_of
-from lance_format.table.row_ids.index import RowIdIndex
+from lance_format.table.row_ids.index import RowIdIndex, split_addresses
 from lance_format.table.scan.projection import Columns, Projection, plan_projection
 from lance_format.table.versions.table_version import TableVersion
 
@@ -159,8 +159,7 @@ def find_addresses(table: TableVersion, addresses: npt.NDArray[np.uint64]) -> tu
     addresses : uint64[num_rows]
         `fragment << 32 | offset in its files`.
     """
-    fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
-    offsets = (addresses & np.uint64(2**32 - 1)).astype(np.int64)
+    fragment_ids, offsets = split_addresses(addresses)
     for fragment_id in distinct(fragment_ids):
         mine = fragment_ids == fragment_id
         fragment = table.manifest.fragment(int(fragment_id))

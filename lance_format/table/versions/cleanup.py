@@ -209,6 +209,7 @@ class _Cleanup:
                 manifest = history.load(version)
             except VersionNotFoundError:  # Another cleanup removed it since it was listed.
                 continue
+            self._seen.add(history.manifest_path(version))
             wanted = version in candidates and self._is_old(manifest)
             if wanted and version in named.tags:
                 tagged.append(version)
@@ -216,10 +217,9 @@ class _Cleanup:
                 self._held.add(version)
             if wanted and version not in named.versions:
                 old.append(version)
-                self._seen.add(history.manifest_path(version))
                 self._known.update(named_files(manifest, self._directory, self._known_fragments))
             else:
-                self._protect(history.manifest_path(version), manifest, self._directory)
+                self._used.update(named_files(manifest, self._directory, self._used_fragments))
         if tagged and self._policy.error_if_tagged_old_versions:
             tags = ", ".join(f"{name!r} ({version})" for version in tagged for name in named.tags[version])
             raise InvalidInputError(

@@ -94,7 +94,7 @@ class ManifestNames(Mapping[int, str]):
 
 def _latest_by_name(listed: Sequence[str]) -> tuple[tuple[int, ManifestNaming], str] | None:
     """Return the latest version and its file if only names of scheme V2 are listed, else None."""
-    may_be_v2 = list(map(_LENGTH_OF_V2.__eq__, map(len, listed)))
+    may_be_v2 = [len(name) == _LENGTH_OF_V2 for name in listed]
     name = min(itertools.compress(listed, may_be_v2), default="")
     first = parse_manifest_name(name)
     others = itertools.compress(listed, map(operator.not_, may_be_v2))

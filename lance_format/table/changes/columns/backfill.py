@@ -29,6 +29,7 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.changes.columns.add import merge_schemas
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.writer import DataFileOptions, FragmentWriter
+from lance_format.table.row_ids.index import split_addresses
 from lance_format.table.transaction.operations import Merge
 from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.open_table import OpenTable
@@ -125,8 +126,7 @@ class ColumnBackfillWriter:
         """
         if addresses.size != values.num_rows:
             raise InvalidInputError(f"there are {addresses.size} addresses of {values.num_rows} rows")
-        fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
-        offsets = (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        fragment_ids, offsets = split_addresses(addresses)
         starts = [0, *(np.flatnonzero(np.diff(fragment_ids)) + 1).tolist(), addresses.size]
         for start, stop in itertools.pairwise(starts):
             if stop > start:

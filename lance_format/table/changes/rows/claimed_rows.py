@@ -14,6 +14,7 @@ from lance_format.row_numbers import to_bitmap
 from lance_format.table.changes.rows.replaced_rows import RowSet
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import created_at_of, last_updated_at_of, row_ids_of
+from lance_format.table.row_ids.index import split_addresses
 from lance_format.table.versions.table_version import TableVersion
 
 Addresses = npt.NDArray[np.uint64]
@@ -129,8 +130,7 @@ class ClaimedRows:
 
 def _by_fragment(addresses: Addresses) -> Iterator[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
     """Yield per fragment of the rows: its id, positions among the addresses, and offsets in the fragment."""
-    fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
-    offsets = (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    fragment_ids, offsets = split_addresses(addresses)
     order = np.argsort(fragment_ids, kind="stable")
     starts = np.flatnonzero(np.diff(fragment_ids[order], prepend=-1))
     for places in np.split(order, starts[1:]):

@@ -1,0 +1,62 @@
+"""Opening the files of an index."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from lance_format.byte_io import RangeReader
+from lance_format.errors import DatasetNotFoundError
+from lance_format.file import Verification
+from lance_format.object_store import ObjectNotFoundError
+from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.versions.table_version import TableVersion
+
+
+def index_path(table: TableVersion, index: IndexMetadata, name: str) -> str:
+    """Return the path in the store of a file of a part of an index.
+
+    Parameters
+    ----------
+    table : TableVersion
+    index : IndexMetadata
+    name : str
+        Of the file, in the directory of the index.
+    """
+    return f"{table.directory.holding(index, table.manifest.bases).index(index.uuid)}/{name}"
+
+
+@contextlib.contextmanager
+def opening(table: TableVersion, index: IndexMetadata, name: str) -> Iterator[tuple[RangeReader, Verification]]:
+    """Give the bytes of a file to a block that begins to read it; they are closed if it fails.
+
+    Parameters
+    ----------
+    table, index, name
+        See `index_path`.
+
+    Yields
+    ------
+    source : RangeReader
+    verification : Verification
+        How its checksums are compared.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        If it is missing. A store may tell when it is first read.
+    """
+    path = index_path(table, index, name)
+    size = next((file.size_bytes for file in index.message.files if file.path == name), 0)
+    try:
+        source = table.store.open_reader(path, size or None)
+        try:
+            yield source, table.directory.index_verification(index.uuid, name)
+        except BaseException:
+            source.close()
+            raise
+    except ObjectNotFoundError as error:
+        raise DatasetNotFoundError(
+            f"the file {path} of index {index.name!r} is missing; if a cleanup has removed this version of the table,"
+            " open the latest"
+        ) from error
