@@ -1,4 +1,4 @@
-"""`create_index`, `refresh_index`, `drop_index`: tasks find the zones, the commit writes the index."""
+"""`create_index`, `refresh_index`, `drop_index`: tasks read the column, the commit adds the index."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ def create_index(
     name: str | None,
     replace: bool,
     rows_per_zone: int | None,
+    zone_size: int | None,
 ) -> Result:
     """Create an index of a column; see `LanceDataset.create_scalar_index`."""
-    parameters = {} if rows_per_zone is None else {"rows_per_zone": rows_per_zone}
-    config = IndexConfig(index_type, parameters)
+    given = {"rows_per_zone": rows_per_zone, "zone_size": zone_size}
+    config = IndexConfig(index_type, {key: value for key, value in given.items() if value is not None})
 
     def plan(dataset: LanceDataset) -> ChangePlan[Any, Any]:
         return dataset.plan_scalar_index(column, config, name, replace=replace)

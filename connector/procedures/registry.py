@@ -96,10 +96,11 @@ PROCEDURES: dict[str, Procedure] = {
         "Create an index of a column.",
         (
             _required("column", _TEXT, "the column, or the dotted path of a field below structs"),
-            Parameter("index_type", _TEXT, "ZONEMAP", "'ZONEMAP'"),
+            Parameter("index_type", _TEXT, "ZONEMAP, BTREE or BITMAP", "'ZONEMAP'"),
             Parameter("name", _TEXT, "the column with _idx by default"),
             Parameter("replace", _FLAG, "replace an index of that name", "true"),
-            Parameter("rows_per_zone", _LONG, "8192 by default"),
+            Parameter("rows_per_zone", _LONG, "of ZONEMAP, 8192 by default"),
+            Parameter("zone_size", _LONG, "of BTREE: values that are read together, 4096 by default"),
         ),
     ),
     "refresh_index": Procedure(
@@ -107,7 +108,11 @@ PROCEDURES: dict[str, Procedure] = {
         "Let indices cover fragments that were added or rewritten since.",
         (
             Parameter("name", _TEXT, "the index, by default all"),
-            Parameter("num_indices_to_merge", _LONG, "number of latest parts to merge with the new one; 1 by default"),
+            Parameter(
+                "num_indices_to_merge",
+                _LONG,
+                "number of latest parts to merge with the new one; by default 1, and smaller ones of BTREE and BITMAP",
+            ),
             Parameter("retrain", _FLAG, "rebuild the indices for all fragments", "false"),
         ),
     ),

@@ -230,6 +230,7 @@ class TableUpkeep:
         *,
         replace: bool = True,
         rowsPerZone: int | None = None,
+        zoneSize: int | None = None,
     ) -> IndexResult:
         """Create an index of a column by a Spark job.
 
@@ -238,13 +239,15 @@ class TableUpkeep:
         column : str
             The column, or the dotted path of a field below structs.
         indexType : str
-            `ZONEMAP`, the only kind that is built.
+            `ZONEMAP`, `BTREE` or `BITMAP`.
         name : str, optional
             By default the column with `_idx`.
         replace : bool
             Whether to replace an index of that name.
         rowsPerZone : int, optional
-            8192 by default.
+            Of `ZONEMAP`, 8192 by default.
+        zoneSize : int, optional
+            Of `BTREE`: values that are read together, 4096 by default.
 
         Raises
         ------
@@ -255,7 +258,13 @@ class TableUpkeep:
         """
         target = _procedure_target(self._target, "CREATE INDEX")
         made = create_index(
-            target, column=column, index_type=indexType, name=name, replace=replace, rows_per_zone=rowsPerZone
+            target,
+            column=column,
+            index_type=indexType,
+            name=name,
+            replace=replace,
+            rows_per_zone=rowsPerZone,
+            zone_size=zoneSize,
         )
         return _as(IndexResult, made)[0]
 

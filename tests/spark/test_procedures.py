@@ -104,7 +104,7 @@ def test_failed_procedures_leave_nothing(catalog: Catalog, table: LanceDataset) 
         "restore('@.t', version => true)": "`version` of restore is of type BOOLEAN",
         "create_index('@.t', 'size')": "InvalidInputError: .*size",
         "create_index('@.t', NULL)": "InvalidInputError: the argument 'column' of create_index is NULL",
-        "create_index('@.t', 'id', 'BTREE')": "NotSupportedError: ",
+        "create_index('@.t', 'id', 'FTS')": "NotSupportedError: ",
         "refresh_index('@.t', 'no')": "InvalidInputError: there is no index 'no'",
         "drop_index('@.t', 'no')": "IndexNotFoundError: there is no index 'no'",
         "restore('@.t')": "InvalidInputError: restore takes one of the arguments",
@@ -161,6 +161,21 @@ def test_indices(catalog: Catalog, table: LanceDataset) -> None:
     assert found.to_table(filter="id = 900").num_rows == 1
     assert call(catalog, "drop_index('@.t', 'n')") == [("n", 7)]
     assert [index.name for index in lance.dataset(table.uri).describe_indices()] == ["id_idx"]
+
+
+@pytest.mark.parametrize("kind", ["BTree", "Bitmap"])
+def test_indices_that_name_rows(catalog: Catalog, table: LanceDataset, kind: str) -> None:
+    arguments = f"'@.t', 'id', '{kind}'{', zone_size => 64' if kind == 'BTree' else ''}"
+    with job_from(catalog.spark, 0):
+        jobs = jobs_of(catalog.spark, lambda: call(catalog, f"create_index({arguments})"))
+    assert [(job.description, job.num_tasks) for job in jobs] == [("lance: index id as id_idx", 1)]
+    table.checkout_latest()
+    table.insert({"id": [900], "name": ["emu"]})
+    assert call(catalog, "refresh_index('@.t')") == [("id_idx", "id", kind, 9, 4)]
+    assert catalog.sql("SELECT id FROM @.t WHERE id IN (17, 900, 1000) ORDER BY id") == [(17,), (900,)]
+    scanner = check(table, 801).scanner(filter="id IN (17, 900, 1000)")
+    assert sum(task.num_rows for task in scanner.plan_tasks()) == 2
+    assert lance.dataset(table.uri).to_table(filter="id IN (17, 900, 1000)").num_rows == 2
 
 
 def _flip(file: Path, position: int) -> None:

@@ -7,6 +7,7 @@ import pickle
 import re
 import shutil
 import time
+import uuid as uuids
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,7 @@ import pytest
 import lance_format
 from lance_format import ChecksumError, LanceDataset
 from lance_format.proto import table_pb2
-from lance_format.table.format.layout import new_index_uuid
+from lance_format.table.format.layout import is_index_of, new_index_uuid
 from tests.table.builders import changed_manifest
 
 VERSIONS = ("2.0", "2.1", "2.2")
@@ -185,9 +186,14 @@ def test_every_flip_in_other_files_is_found(tmp_path: Path, directory: str) -> N
 
 
 def test_identities_of_indices_are_marked_uuids() -> None:
-    uuid = new_index_uuid()
+    job = str(uuids.uuid4())
+    uuid = new_index_uuid(job)
     assert (uuid.version, uuid.variant) == (8, "specified in RFC 4122")
     assert uuid.bytes[:4] == b"LSUM"
+    assert is_index_of(str(uuid), job)
+    assert not is_index_of(str(uuid), str(uuids.uuid4()))
+    assert not is_index_of(str(uuids.uuid4()), job)
+    assert not is_index_of(f"{uuid}x", job)
 
 
 @pytest.mark.slow

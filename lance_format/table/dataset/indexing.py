@@ -39,7 +39,7 @@ class DatasetIndices(OpenTable):
         ----------
         column : str or sequence of str
             Name of the column, or the dotted path of a field below structs. A sequence holds exactly one.
-        index_type : {"ZONEMAP"} or IndexConfig
+        index_type : {"ZONEMAP", "BTREE", "BITMAP"} or IndexConfig
             An `IndexConfig`, ours or pylance's, also holds parameters.
         name : str, optional
             Name of the index, by default that of the column with `_idx`.
@@ -54,7 +54,7 @@ class DatasetIndices(OpenTable):
         Raises
         ------
         NotSupportedError
-            If the index type is another one, or the column holds blobs or has the null type.
+            If the index type is another one, or the column of a type that it cannot hold.
         """
         with reported(progress, "index", Work.INDEXING):
             self._move(lambda table: create_scalar_index(table, column, index_type, name, replace=replace, train=train))

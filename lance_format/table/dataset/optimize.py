@@ -146,15 +146,17 @@ class DatasetOptimizer:
         retrain: bool = False,
         progress: Report = None,
     ) -> None:
-        """Update ZONEMAP indices to cover fragments added or rewritten since. Indices of other kinds are left alone.
+        """Update indices to cover fragments added or rewritten since.
+
+        Indices of kinds that this library does not make are left alone.
 
         Parameters
         ----------
         index_names : collection of str, optional
             The indices to update, by default all.
         num_indices_to_merge : int, optional
-            Number of latest parts of each index to merge with the new one, by default 1. With 0 the index gets one more
-            part.
+            Number of latest parts of each index to merge with the new one. With 0 the index gets one more part. By
+            default one of ZONEMAP indices, and of others those that have fewer rows.
         retrain : bool
             Whether to rebuild the indices for all fragments, as one part each.
         progress : callable or bool, optional

@@ -83,7 +83,7 @@ class DatasetReads(OpenTable, ScanMethods):
             Called with the `ScanMetrics` of every scan when it ends: requests and bytes of data files, fragments and
             rows read and skipped. Its exceptions are logged.
         use_scalar_index : bool, optional
-            Whether to skip the rows that cannot match the filter according to ZONEMAP indices. True by default.
+            Whether to skip the rows that cannot match the filter according to indices. True by default.
         strict_batch_size : bool, optional
             Whether all batches except the last have `batch_size` rows, even across fragments.
         include_deleted_rows : bool, optional

@@ -7,9 +7,10 @@ covers the fragments of its bitmap; the bitmap may name fragments that no longer
 from __future__ import annotations
 
 import dataclasses
+import time
 import uuid as uuids
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 import numpy as np
@@ -148,6 +149,50 @@ def parse_index(message: table_pb2.IndexMetadata) -> IndexMetadata:
         type_url=message.index_details.type_url if message.HasField("index_details") else "",
         message=message,
     )
+
+
+def new_index(
+    name: str,
+    field_id: int,
+    details: tuple[str, bytes],
+    *,
+    uuid: uuids.UUID,
+    version: int,
+    fragment_ids: Iterable[int],
+    files: Mapping[str, int],
+) -> IndexMetadata:
+    """Return the metadata of a part of an index whose files have been written.
+
+    Parameters
+    ----------
+    name : str
+        Of the index.
+    field_id : int
+        Of the column.
+    details : (str, bytes)
+        The name of the protobuf of its kind, such as "BTreeIndexDetails", and its bytes.
+    uuid : uuid.UUID
+        Names the directory of its files.
+    version : int
+        The table version that it was made from.
+    fragment_ids : iterable of int
+        The fragments that it covers.
+    files : mapping of str to int
+        Its files, and their sizes in bytes.
+    """
+    message = table_pb2.IndexMetadata(
+        uuid=table_pb2.UUID(uuid=uuid.bytes),
+        fields=[field_id],
+        name=name,
+        dataset_version=version,
+        fragment_bitmap=pyroaring.BitMap(fragment_ids).serialize(),
+        index_version=0,
+        created_at=time.time_ns() // 10**6,
+        files=[table_pb2.IndexFile(path=path, size_bytes=size) for path, size in files.items()],
+    )
+    kind, message.index_details.value = details
+    message.index_details.type_url = f"/lance.table.{kind}"
+    return parse_index(message)
 
 
 def retain_relevant(

@@ -129,10 +129,35 @@ def promises_checksums(name: str) -> bool:
     return _SEALED_DATA_FILE.fullmatch(name) is not None
 
 
-def new_index_uuid() -> uuids.UUID:
-    """Return a random identity for an index whose files have checksums, which it says: it is of version 8."""
-    random = int.from_bytes(_INDEX_MARK + secrets.token_bytes(12), "big")
-    return uuids.UUID(int=random & ~(0xF << 76) & ~(0x3 << 62) | 8 << 76 | 2 << 62)
+def new_index_uuid(job: str) -> uuids.UUID:
+    """Return a random identity for an index whose files have checksums, which it says: it is of version 8.
+
+    Twelve of its hexadecimal digits are the first of the uuid of the write, which identify it.
+
+    Parameters
+    ----------
+    job : str
+        The uuid of the write.
+    """
+    mine = _job_digits(job)[:12]
+    variant = "89ab"[secrets.randbelow(4)]
+    digits = f"{_INDEX_MARK.hex()}{mine[:4]}8{mine[4:7]}{variant}{mine[7:10]}{mine[10:]}{secrets.token_hex(5)}"
+    return uuids.UUID(digits)
+
+
+def is_index_of(uuid: str, job: str) -> bool:
+    """Return whether an index is of a write, by its identity.
+
+    Parameters
+    ----------
+    uuid : str
+        That of an index, or the name of a directory.
+    job : str
+        The uuid of the write.
+    """
+    digits = uuid.replace("-", "")
+    found = digits[8:12] + digits[13:16] + digits[17:22]
+    return len(uuid) == len(job) and digits.startswith(_INDEX_MARK.hex()) and found == _job_digits(job)[:12]
 
 
 def index_file_name(uuid: str, name: str) -> str:

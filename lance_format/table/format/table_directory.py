@@ -30,6 +30,7 @@ from lance_format.table.format.layout import (
     detached_path,
     index_file_name,
     index_promises_checksums,
+    is_index_of,
     main_location,
     promises_checksums,
 )
@@ -148,6 +149,18 @@ class TableDirectory:
     def index(self, uuid: str) -> str:
         """Return the directory of the files of an index."""
         return self.path(f"{INDICES_DIRECTORY}/{uuid}")
+
+    def index_files_of(self, job: str) -> list[str]:
+        """Return the paths in the store of the files of indices that a write has made, finished or not.
+
+        Parameters
+        ----------
+        job : str
+            The uuid of the write.
+        """
+        indices = self.path(INDICES_DIRECTORY)
+        paths = (info.path for info in self.store.list_tree(indices))
+        return sorted(path for path in paths if is_index_of(path[len(indices) + 1 :].partition("/")[0], job))
 
     def moved(self, root: str) -> Self:
         """Return another directory of the same store."""

@@ -1,4 +1,4 @@
-"""BITMAP indices, which other writers make: each distinct value of a column, with the ids of its rows.
+"""BITMAP indices: each distinct value of a column, with the ids of its rows.
 
 The only file, `bitmap_page_lookup.lance`, has the columns `keys` and `bitmaps`, in no order. A bitmap is
 
@@ -9,6 +9,7 @@ of little-endian integers. The high half of an address is the fragment. A size o
 
 from __future__ import annotations
 
+import itertools
 import struct
 
 import numpy as np
@@ -16,26 +17,32 @@ import pyarrow as pa
 import pyroaring
 
 from lance_format.errors import CorruptFileError
+from lance_format.row_numbers import to_bitmap
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.row_finder import IndexFile, Question, RowIds
 from lance_format.table.versions.table_version import TableVersion
 
-_FILE = "bitmap_page_lookup.lance"
+BITMAP_FILE = "bitmap_page_lookup.lance"
+MOST_KEYS = 1 << 20
 _COUNT = struct.Struct("<I")
 _ENTRY = struct.Struct("<II")
-_MOST_KEYS = 1 << 16
 _BYTES_AT_ONCE = 1 << 20
 """Of bitmaps of average size; one alone may have more."""
+
+
+def bitmap_columns(value_type: pa.DataType) -> list[pa.Field]:
+    """Return the columns of the file."""
+    return [pa.field("keys", value_type), pa.field("bitmaps", pa.binary())]
 
 
 def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
     """See `Finder`."""
     found, left = [np.zeros(0, np.uint64)], question.most_rows
-    with IndexFile(table, index, _FILE, [("keys", question.value_type), ("bitmaps", pa.binary())]) as file:
-        if not 0 < file.num_rows <= _MOST_KEYS:
+    with IndexFile(table, index, BITMAP_FILE, bitmap_columns(question.value_type)) as file:
+        if file.num_rows > MOST_KEYS:
             return None
         keys = [question.holds_for(batch.column("keys")) for batch in file.read(0, file.num_rows, ["keys"])]
-        chosen = np.flatnonzero(np.concatenate(keys))
+        chosen = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *keys]))
         at_once = max(int(_BYTES_AT_ONCE * file.num_rows / max(file.size_bytes, 1)), 1)
         for start in range(0, chosen.size, at_once):
             for stored in file.take(chosen[start : start + at_once], "bitmaps"):
@@ -48,6 +55,17 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
                 left -= ids.size
                 found.append(ids)
     return np.concatenate(found)
+
+
+def serialize_ids(ids: RowIds) -> bytes:
+    """Return ascending ids as a bitmap, `uint64[num_ids]`."""
+    highs = ids >> np.uint64(32)
+    starts = np.append(np.flatnonzero(np.diff(highs, prepend=~highs[:1]) != 0), ids.size)
+    parts = [_COUNT.pack(starts.size - 1)]
+    for start, stop in itertools.pairwise(starts.tolist()):
+        low = to_bitmap(ids[start:stop] & np.uint64(0xFFFFFFFF)).serialize()
+        parts += (_ENTRY.pack(int(highs[start]), len(low)), low)
+    return b"".join(parts)
 
 
 def _parse(data: bytes, most: int) -> RowIds | None:

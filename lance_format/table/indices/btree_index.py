@@ -1,4 +1,4 @@
-"""BTREE indices, which other writers make: all values of a column in ascending order, with the ids of their rows.
+"""BTREE indices: all values of a column in ascending order, with the ids of their rows.
 
 | file | column | |
 |---|---|---|
@@ -26,9 +26,23 @@ from lance_format.table.indices.row_finder import IndexFile, Question, RowIds, U
 from lance_format.table.indices.zone_map import comparable, has_bounds
 from lance_format.table.versions.table_version import TableVersion
 
-_LOOKUP, _DATA = "page_lookup.lance", "page_data.lance"
+LOOKUP_FILE, DATA_FILE = "page_lookup.lance", "page_data.lance"
+PAGE_ROWS, PARTITIONED = b"batch_size", b"range_partitioned"
+"""Keys of the metadata of the first."""
+
 _MOST_PAGES = 1 << 20
 _MOST_BYTES = 64 << 20
+
+
+def data_columns(value_type: pa.DataType) -> list[pa.Field]:
+    """Return the columns of `page_data.lance`."""
+    return [pa.field("values", value_type), pa.field("ids", pa.uint64(), nullable=False)]
+
+
+def lookup_columns(value_type: pa.DataType) -> list[pa.Field]:
+    """Return the columns of `page_lookup.lance`."""
+    bounds = [pa.field(name, value_type) for name in ("min", "max")]
+    return bounds + [pa.field(name, pa.uint32(), nullable=False) for name in ("null_count", "page_idx")]
 
 
 def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
@@ -36,7 +50,9 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
     if not has_bounds(question.value_type):
         raise UnusableError(f"values of {question.value_type} have no order")
     found = [np.zeros(0, np.uint64)]
-    with IndexFile(table, index, _DATA, [("values", question.value_type), ("ids", pa.uint64())]) as file:
+    with IndexFile(table, index, DATA_FILE, data_columns(question.value_type)) as file:
+        if not file.num_rows:
+            return found[0]
         zones = _load_zones(table, index, question.value_type, file.num_rows)
         verdicts = classify(question.predicate, {question.path: zones}, file.num_rows)
         starts, stops = rows_of_zones(verdicts.boundaries, verdicts.may_match)
@@ -51,14 +67,13 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
 
 def _load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataType, num_values: int) -> ZoneStatistics:
     """Return the pages of an index as zones of its values, cached."""
-    key = (index.uuid, _LOOKUP)
+    key = (index.uuid, LOOKUP_FILE)
     cached = table.cache.get(key)
     if isinstance(cached, ZoneStatistics) and cached.lower.type == value_type:
         return cached
-    columns = [("min", value_type), ("max", value_type), ("null_count", pa.uint32()), ("page_idx", pa.uint32())]
-    with IndexFile(table, index, _LOOKUP, columns) as file:
-        sizes = file.metadata.get(b"batch_size", b"")
-        if file.metadata.get(b"range_partitioned", b"false") != b"false" or not sizes.isdigit():
+    with IndexFile(table, index, LOOKUP_FILE, lookup_columns(value_type)) as file:
+        sizes = file.metadata.get(PAGE_ROWS, b"")
+        if file.metadata.get(PARTITIONED, b"false") != b"false" or not sizes.isdigit():
             raise UnusableError("its pages are of another form")
         if not 0 < file.num_rows <= _MOST_PAGES or file.size_bytes > _MOST_BYTES:
             raise UnusableError(f"it has {file.num_rows} pages, with bounds of {file.size_bytes} bytes")

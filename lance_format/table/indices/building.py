@@ -1,16 +1,14 @@
 """Making indices of columns, and keeping them up to date.
 
-This library makes indices of the kind ZONEMAP; see `lance_format.table.indices.zone_map_index`. Indices of other kinds
-are left unchanged. Tasks find the zones of some fragments, and return them as values. The commit writes one file per
-index, since a part of an index is one file.
+The kinds that this library makes are in `lance_format.table.indices.index_kinds`; others are left unchanged. Tasks read
+the column of some fragments, and return what they have found, or the parts of the index that they have written.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
-
-import numpy as np
+from typing import Any
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError
@@ -18,13 +16,15 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.progress import Work, expect
 from lance_format.table.format.field_paths import find_field
 from lance_format.table.format.index_metadata import SYSTEM_INDICES, IndexMetadata
+from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.indices.catalog import path_of
+from lance_format.table.indices.column_values import narrowed
 from lance_format.table.indices.index_config import IndexConfig, check_indexable, parse_config
-from lance_format.table.indices.index_part import IndexPart, reliable_fragments, write_part
-from lance_format.table.indices.zone_map_index import ZoneMapDetails
-from lance_format.table.indices.zone_map_training import narrowed
+from lance_format.table.indices.index_kind import PlannedIndexPart
+from lance_format.table.indices.index_kinds import KINDS, made_here
 from lance_format.table.transaction.operations import CreateIndex
-from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, run_change
+from lance_format.table.versions.open_table import OpenTable
+from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, delete_unnamed, run_change
 from lance_format.table.versions.table_version import Draft, TableVersion
 
 Divide = Callable[[TableVersion, Sequence[int], Schema], Sequence[tuple[int, ...]]]
@@ -38,8 +38,8 @@ def _undivided(table: TableVersion, positions: Sequence[int], schema: Schema) ->
 
 
 @dataclass(frozen=True, slots=True)
-class TrainedZones:
-    """Zones that a task has found. Can be pickled.
+class TrainedIndex:
+    """What a task has found. Can be pickled.
 
     Parameters
     ----------
@@ -47,17 +47,18 @@ class TrainedZones:
         Of the task.
     uuid : str
         Of the plan.
-    part : IndexPart
+    content : object
+        Of the kind of the index.
     """
 
     number: int
     uuid: str
-    part: IndexPart
+    content: Any
 
 
 @dataclass(frozen=True, slots=True)
-class TrainZonesTask(ChangeTask[TrainedZones]):
-    """Task that finds the zones of a column in some fragments. It writes no file.
+class TrainIndexTask(ChangeTask[TrainedIndex]):
+    """Task that reads a column of some fragments for an index.
 
     Parameters
     ----------
@@ -66,74 +67,23 @@ class TrainZonesTask(ChangeTask[TrainedZones]):
         Number of the task within the plan.
     uuid : str
         The uuid of the plan.
-    index : str
-        Its name.
-    field_id : int
-        Of the column.
+    part : PlannedIndexPart
     positions : tuple of int
         Positions of the fragments in the list of the version.
-    rows_per_zone : int
-    any_seeds : bool
-        See `lance_format.table.indices.zone_map_training.train_zones`.
     """
 
     read_version: int
     number: int
     uuid: str
-    index: str
-    field_id: int
+    part: PlannedIndexPart
     positions: tuple[int, ...]
-    rows_per_zone: int
-    any_seeds: bool = False
 
-    def run(self, table: TableVersion) -> TrainedZones:
-        """Find the zones; see `execute`."""
-        path = path_of(table.manifest.schema.fields, self.field_id)
+    def run(self, table: TableVersion) -> TrainedIndex:
+        """Find what the index needs; see `execute`."""
+        path = path_of(table.manifest.schema.fields, self.part.field_id)
         fragments = [table.manifest.fragments[position] for position in self.positions]
-        part = IndexPart.trained(table, path, fragments, self.rows_per_zone, any_seeds=self.any_seeds)
-        return TrainedZones(self.number, self.uuid, part)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedIndexPart:
-    """Planned part of an index.
-
-    Parameters
-    ----------
-    name : str
-        Of the index.
-    field_id : int
-        Of the column.
-    details : ZoneMapDetails
-    replaced : tuple of str
-        The uuids of the parts that it replaces.
-    keeps_zones : bool
-        Whether it keeps their zones.
-    known_ids : frozenset of int
-        Fragments that the other parts of the index cover.
-    """
-
-    name: str
-    field_id: int
-    details: ZoneMapDetails
-    replaced: tuple[str, ...] = ()
-    keeps_zones: bool = False
-    known_ids: frozenset[int] = frozenset()
-
-    def write(self, draft: Draft, trained: Sequence[IndexPart]) -> tuple[IndexMetadata, tuple[IndexMetadata, ...]]:
-        """Write the file of the part, and return the part and those that it replaces."""
-        table = draft.table
-        field = path_of(table.manifest.schema.fields, self.field_id)[-1]
-        value_type = field.to_arrow_type()
-        replaced = tuple(index for index in table.manifest.indices if index.uuid in self.replaced)
-        if not self.keeps_zones:
-            return write_part(draft, self.name, field, self.details, IndexPart.united(trained, value_type)), replaced
-        contents, known = [], set(self.known_ids)
-        for index in replaced:
-            contents.append(IndexPart.stored(table, index, value_type).without(known))
-            known |= contents[-1].fragment_ids
-        content = IndexPart.united([*contents, *trained], value_type).in_order()
-        return write_part(draft, self.name, field, self.details, content), replaced
+        content = KINDS[self.part.kind].train(table, self.uuid, self.part, path, fragments)
+        return TrainedIndex(self.number, self.uuid, content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +95,7 @@ class ChangedIndices:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexPlan(ChangePlan[TrainedZones, ChangedIndices]):
+class IndexPlan(ChangePlan[TrainedIndex, ChangedIndices]):
     """Planned parts of indices. Made by `plan_scalar_index`, `plan_optimize_indices` and `plan_rebuild`.
 
     Parameters
@@ -154,7 +104,7 @@ class IndexPlan(ChangePlan[TrainedZones, ChangedIndices]):
     uuid : str
     parts : tuple of PlannedIndexPart
         Of different indices. If there is none, and nothing to drop, the commit makes no version.
-    tasks : tuple of TrainZonesTask
+    tasks : tuple of TrainIndexTask
     dropped : tuple of str
         Names of indices to drop.
     """
@@ -162,7 +112,7 @@ class IndexPlan(ChangePlan[TrainedZones, ChangedIndices]):
     read_version: int
     uuid: str
     parts: tuple[PlannedIndexPart, ...]
-    tasks: tuple[TrainZonesTask, ...]
+    tasks: tuple[TrainIndexTask, ...]
     dropped: tuple[str, ...] = ()
 
     def announce(self, table: TableVersion) -> None:
@@ -172,18 +122,28 @@ class IndexPlan(ChangePlan[TrainedZones, ChangedIndices]):
         num_rows = int(columns.physical_rows[positions].sum())
         expect(Work.INDEXING, num_rows, int(columns.size_bytes[positions].sum()))
 
-    def operation(self, draft: Draft, results: Sequence[TrainedZones]) -> CreateIndex | None:
+    def operation(self, draft: Draft, results: Sequence[TrainedIndex]) -> CreateIndex | None:
         """Write the files of the parts, and drop other indices."""
-        found = {result.number: result.part for result in results}
+        found = {result.number: result.content for result in results}
         new: list[IndexMetadata] = []
-        removed = [index for index in draft.table.manifest.indices if index.name in self.dropped]
+        replaced = {uuid for part in self.parts for uuid in part.replaced}
+        indices = draft.table.manifest.indices
+        removed = tuple(index for index in indices if index.name in self.dropped or index.uuid in replaced)
         for part in self.parts:
-            made, replaced = part.write(draft, [found[task.number] for task in self.tasks if task.index == part.name])
-            new.append(made)
-            removed += replaced
-        return CreateIndex(tuple(new), tuple(removed)) if new or removed else None
+            contents = [found[task.number] for task in self.tasks if task.part.name == part.name]
+            new += KINDS[part.kind].write(draft, part, contents)
+        return CreateIndex(tuple(new), removed) if new or removed else None
 
-    def outcome(self, results: Sequence[TrainedZones]) -> ChangedIndices:  # noqa: ARG002
+    def files(self, results: Sequence[TrainedIndex]) -> list[str]:
+        """Return the paths of the files that tasks have written; see `ChangePlan.files`."""
+        kinds = {task.number: KINDS[task.part.kind] for task in self.tasks}
+        return [path for result in results for path in kinds[result.number].files(result.content)]
+
+    def discard_lost(self, dataset: OpenTable) -> None:
+        """Delete the files of task runs whose results were not committed; see `ChangePlan.discard_lost`."""
+        delete_unnamed(dataset._table.directory, self.uuid, self.read_version, TableDirectory.index_files_of)
+
+    def outcome(self, results: Sequence[TrainedIndex]) -> ChangedIndices:  # noqa: ARG002
         """Return the names of the indices."""
         return ChangedIndices(tuple(part.name for part in self.parts), self.dropped)
 
@@ -206,7 +166,7 @@ def plan_scalar_index(
     column : str or sequence of str
         Name of the column, or the dotted path of a field below structs. A sequence holds exactly one.
     index_type : str or IndexConfig
-        "ZONEMAP", in either form, or an object with the attributes of an `IndexConfig`.
+        "ZONEMAP", "BTREE" or "BITMAP", in either form, or an object with the attributes of an `IndexConfig`.
     name : str, optional
         Name of the index, by default that of the column with `_idx`.
     replace : bool
@@ -221,7 +181,7 @@ def plan_scalar_index(
     InvalidInputError
         If the column does not exist, the index exists and is not replaced, or a parameter is invalid.
     NotSupportedError
-        If the index type is another one, or the column cannot have zones.
+        If the index type is another one, or the column cannot have such an index.
     """
     names = [column] if isinstance(column, str) else list(column)
     if len(names) != 1 or not isinstance(names[0], str):
@@ -229,14 +189,14 @@ def plan_scalar_index(
     column = names[0]
     path = find_field(table.manifest.schema, column)
     check_indexable(path, column)
-    details = parse_config(index_type, path[-1])
+    kind, details = parse_config(index_type, path[-1])
     name = f"{column}_idx" if name is None else name
     if not name or name in SYSTEM_INDICES:
         raise InvalidInputError(f"an index cannot be called {name!r}; choose another name")
     former = tuple(index.uuid for index in table.manifest.indices if index.name == name)
     if former and not replace:
         raise InvalidInputError(f"there is an index {name!r} already; choose another name, or replace it")
-    part = PlannedIndexPart(name, path[-1].id, details, former)
+    part = PlannedIndexPart(name, path[-1].id, kind.name, details, former)
     positions = range(len(table.manifest.fragments)) if train else ()
     identity = str(uuid.uuid4())
     tasks = tuple(_tasks(table, identity, path, part, positions, divide))
@@ -264,7 +224,7 @@ def plan_optimize_indices(
     retrain: bool = False,
     divide: Divide = _undivided,
 ) -> IndexPlan:
-    """Plan an update of ZONEMAP indices to cover all fragments.
+    """Plan an update of indices to cover all fragments.
 
     Parameters
     ----------
@@ -272,8 +232,8 @@ def plan_optimize_indices(
     index_names : collection of str, optional
         The indices to update, by default all. Those of other kinds are ignored.
     num_indices_to_merge : int, optional
-        Number of latest parts of each index to merge with the new one, by default 1 if there are new fragments. With 0
-        the index gets one more part.
+        Number of latest parts of each index to merge with the new one, if there are new fragments. With 0 the index
+        gets one more part. By default one of ZONEMAP indices, and of others those that have fewer rows.
     retrain : bool
         Whether to rebuild the indices, as one part each.
     divide : callable
@@ -291,7 +251,7 @@ def plan_optimize_indices(
         if isinstance(index_names, str) or name not in known:
             raise InvalidInputError(f"there is no index {name!r}; the indices are {', '.join(known) or '(none)'}")
     identity, parts = str(uuid.uuid4()), list[PlannedIndexPart]()
-    tasks: list[TrainZonesTask] = []
+    tasks: list[TrainIndexTask] = []
     for name in known if index_names is None else dict.fromkeys(index_names):
         update = _plan_update(table, name, num_indices_to_merge, retrain)
         if update is not None:
@@ -308,7 +268,7 @@ def optimize_indices(
     num_indices_to_merge: int | None = None,
     retrain: bool = False,
 ) -> TableVersion:
-    """Update ZONEMAP indices to cover all fragments, and commit the change; commit nothing if they already do.
+    """Update indices to cover all fragments, and commit the change; commit nothing if they already do.
 
     See `plan_optimize_indices`.
     """
@@ -339,7 +299,7 @@ def plan_rebuild(
         Divides the fragments among tasks.
     """
     identity, parts, dropped = str(uuid.uuid4()), list[PlannedIndexPart](), list[str]()
-    tasks: list[TrainZonesTask] = []
+    tasks: list[TrainIndexTask] = []
     ids = table.manifest.fragments.columns.ids.tolist()
     positions = [position for position, number in enumerate(ids) if number not in excluded_fragment_ids]
     for name in sorted(names):
@@ -361,14 +321,10 @@ def _tasks(
     positions: Sequence[int],
     divide: Divide,
     first_number: int = 0,
-) -> Iterator[TrainZonesTask]:
-    """Yield the tasks that find the zones of fragments."""
-    version, details = table.manifest.version, part.details
-    any_seeds = part.keeps_zones and details.use_seeds
+) -> Iterator[TrainIndexTask]:
+    """Yield the tasks that read fragments."""
     for number, group in enumerate(divide(table, positions, Schema((narrowed(path),), {})), first_number):
-        yield TrainZonesTask(
-            version, number, identity, part.name, part.field_id, group, details.rows_per_zone, any_seeds=any_seeds
-        )
+        yield TrainIndexTask(table.manifest.version, number, identity, part, group)
 
 
 def _plan_update(
@@ -379,21 +335,16 @@ def _plan_update(
     None if all fragments are covered, or the index is of another kind.
     """
     parts = tuple(index for index in table.manifest.indices if index.name == name)
-    details = [ZoneMapDetails.parse(index) for index in parts]
+    kind = made_here(parts[-1])
     path = path_of(table.manifest.schema.fields, parts[0].fields[0]) if parts[0].fields else ()
-    if None in details or details[-1] is None or not path:
+    if kind is None or not path or any(made_here(index) is not kind for index in parts):
         return None
-    fragments = table.manifest.fragments
+    details = [kind.stored_details(table, index) for index in parts]
+    if None in details:
+        return None
     if retrain:
         replaced = tuple(index.uuid for index in parts)
-        return PlannedIndexPart(name, path[-1].id, details[-1], replaced), path, range(len(fragments))
-    covered = [reliable_fragments(table, index, path[-1].to_arrow_type()) for index in parts]
-    num_staying = max(len(parts) - (1 if num_to_merge is None else num_to_merge), 0)
-    merged = parts[num_staying:]
-    ids = fragments.columns.ids
-    lacking = np.flatnonzero(~np.isin(ids, np.array(sorted(frozenset[int]().union(*covered)), np.int64))).tolist()
-    if not lacking and (num_to_merge is None or len(merged) < 2):
-        return None
-    staying = frozenset[int]().union(*covered[:num_staying])
-    replaced = tuple(index.uuid for index in merged)
-    return PlannedIndexPart(name, path[-1].id, details[-1], replaced, True, staying), path, lacking
+        part = PlannedIndexPart(name, path[-1].id, kind.name, details[-1], replaced)
+        return part, path, range(len(table.manifest.fragments))
+    update = kind.plan_update(table, parts, path, num_to_merge)
+    return None if update is None else (update[0], path, update[1])

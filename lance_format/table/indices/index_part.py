@@ -10,11 +10,11 @@ import pyarrow as pa
 from lance_format.datatypes import Field
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.fragment import FragmentMetadata
-from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.format.index_metadata import IndexMetadata, new_index
 from lance_format.table.format.layout import index_file_name, new_index_uuid
 from lance_format.table.indices.zone_map import NullRows, Zones
 from lance_format.table.indices.zone_map_file import ZONE_MAP_FILE, write_zone_map
-from lance_format.table.indices.zone_map_index import ZoneMapDetails, load_zones, new_index, open_zone_map
+from lance_format.table.indices.zone_map_index import ZoneMapDetails, load_zones, open_zone_map
 from lance_format.table.indices.zone_map_training import train_zones
 from lance_format.table.versions.table_version import Draft, TableVersion
 from lance_format.version import STABLE
@@ -118,7 +118,7 @@ def write_part(draft: Draft, name: str, field: Field, details: ZoneMapDetails, p
     details : ZoneMapDetails
     part : IndexPart
     """
-    table, identity = draft.table, new_index_uuid()
+    table, identity = draft.table, new_index_uuid(draft.uuid)
     path = f"{table.directory.index(str(identity))}/{ZONE_MAP_FILE}"
     draft.paths.append(path)
     zones = part.zones
@@ -130,10 +130,9 @@ def write_part(draft: Draft, name: str, field: Field, details: ZoneMapDetails, p
     return new_index(
         name,
         field.id,
-        details,
+        details.serialize(knows_null_rows=part.null_rows is not None),
         uuid=identity,
         version=table.manifest.version,
         fragment_ids=part.fragment_ids,
-        knows_null_rows=part.null_rows is not None,
-        size_bytes=size,
+        files={ZONE_MAP_FILE: size},
     )

@@ -24,6 +24,7 @@ from lance_format.table.versions.table_version import TableVersion
 RowIds = npt.NDArray[np.uint64]
 
 _BATCH_ROWS = 4096
+_INDEX_VERSION = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,12 @@ class Question:
             column = pa.StructArray.from_arrays([column], [name])
         mask = filter_mask(self.predicate, pa.record_batch([column], names=[self.path[0]]))
         return np.asarray(mask.to_numpy(zero_copy_only=False))
+
+
+def is_plain(index: IndexMetadata) -> bool:
+    """Return whether an index that names rows is of the form that is known here."""
+    is_known = not index.message.index_details.value and index.message.index_version <= _INDEX_VERSION
+    return is_known and index.fragment_ids is not None and len(index.fields) == 1
 
 
 class UnusableError(Exception):
@@ -92,7 +99,7 @@ class IndexFile:
     table : TableVersion
     index : IndexMetadata
     name : str
-    expected : sequence of (str, pa.DataType)
+    expected : sequence of pa.Field
         Its columns.
 
     Attributes
@@ -108,9 +115,7 @@ class IndexFile:
         If it is missing.
     """
 
-    def __init__(
-        self, table: TableVersion, index: IndexMetadata, name: str, expected: Sequence[tuple[str, pa.DataType]]
-    ) -> None:
+    def __init__(self, table: TableVersion, index: IndexMetadata, name: str, expected: Sequence[pa.Field]) -> None:
         files = [file.path for file in index.message.files]
         if files and name not in files:
             raise UnusableError(f"it has no file {name}")
@@ -119,8 +124,9 @@ class IndexFile:
             self._reader = FileReader(source, table.cache, verification=verification)
             schema = self._reader.schema
             found = [(field.name, field.to_arrow_type()) for field in schema.fields]
-            if found != list(expected):
-                raise UnusableError(f"{name} has the columns {found} instead of {expected}")
+            wanted = [(field.name, field.type) for field in expected]
+            if found != wanted:
+                raise UnusableError(f"{name} has the columns {found} instead of {wanted}")
             indices = column_indices(schema, self._reader.version)
             self._columns = [ColumnProjection(field, indices) for field in schema.fields]
 

@@ -7,13 +7,9 @@ bitmap. Zones of other fragments in its file are obsolete.
 from __future__ import annotations
 
 import logging
-import time
-import uuid as uuids
-from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
-import pyroaring
 from google.protobuf.message import DecodeError
 
 from lance_format.errors import CorruptFileError, NotSupportedError
@@ -21,7 +17,7 @@ from lance_format.file import ROWS_PER_ZONE
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.row_numbers import distinct
-from lance_format.table.format.index_metadata import IndexMetadata, parse_index
+from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.opening import index_path, opening
 from lance_format.table.indices.zone_map import Zones, fragments_in_order
 from lance_format.table.indices.zone_map_file import ZONE_MAP_FILE, TooLargeError, ZoneMapFile
@@ -32,7 +28,6 @@ ZONE_MAP = "ZoneMap"
 
 _LOGGER = logging.getLogger(__name__)
 _DETAILS = "ZoneMapIndexDetails"
-_TYPE_URL = f"/lance.table.{_DETAILS}"
 _INDEX_VERSION = 0
 _MAX_BYTES = 1 << 30
 _STALE_ZONES = 16
@@ -74,51 +69,18 @@ class ZoneMapDetails:
             return None
         return cls(message.rows_per_zone or ROWS_PER_ZONE, message.use_seeds)
 
+    def serialize(self, *, knows_null_rows: bool) -> tuple[str, bytes]:
+        """Return the name and the bytes of their protobuf.
 
-def new_index(
-    name: str,
-    field_id: int,
-    details: ZoneMapDetails,
-    *,
-    uuid: uuids.UUID,
-    version: int,
-    fragment_ids: Iterable[int],
-    knows_null_rows: bool,
-    size_bytes: int,
-) -> IndexMetadata:
-    """Return the metadata of an index part whose file has been written.
-
-    Parameters
-    ----------
-    name : str
-    field_id : int
-    details : ZoneMapDetails
-    uuid : uuid.UUID
-        Names the directory of its file.
-    version : int
-        The table version that it was made from.
-    fragment_ids : iterable of int
-        The fragments that it covers.
-    knows_null_rows : bool
-        Whether its file has the null rows.
-    size_bytes : int
-    """
-    message = table_pb2.IndexMetadata(
-        uuid=table_pb2.UUID(uuid=uuid.bytes),
-        fields=[field_id],
-        name=name,
-        dataset_version=version,
-        fragment_bitmap=pyroaring.BitMap(fragment_ids).serialize(),
-        index_version=_INDEX_VERSION,
-        created_at=time.time_ns() // 10**6,
-        files=[table_pb2.IndexFile(path=ZONE_MAP_FILE, size_bytes=size_bytes)],
-    )
-    stored = table_pb2.ZoneMapIndexDetails(
-        rows_per_zone=details.rows_per_zone, use_seeds=details.use_seeds, has_null_bitmap=knows_null_rows
-    )
-    message.index_details.type_url = _TYPE_URL
-    message.index_details.value = stored.SerializeToString(deterministic=True)
-    return parse_index(message)
+        Parameters
+        ----------
+        knows_null_rows : bool
+            Whether the file has the null rows.
+        """
+        message = table_pb2.ZoneMapIndexDetails(
+            rows_per_zone=self.rows_per_zone, use_seeds=self.use_seeds, has_null_bitmap=knows_null_rows
+        )
+        return _DETAILS, message.SerializeToString(deterministic=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -11,7 +10,6 @@ import pyarrow.compute as pc
 import pyroaring
 
 from lance_format.datatypes import Field, Schema
-from lance_format.extension_types import storage_of
 from lance_format.file import Seed
 from lance_format.file.columns.dictionaries import concat
 from lance_format.lazy_dataclasses import dataclass
@@ -20,6 +18,7 @@ from lance_format.row_numbers import to_bitmap
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader
+from lance_format.table.indices.column_values import narrowed, values_below
 from lance_format.table.indices.zone_map import NullRows, ZoneNumbers, Zones, comparable, has_bounds, with_nan
 from lance_format.table.versions.table_version import TableVersion
 
@@ -124,23 +123,8 @@ def _zones_of(seed: Seed, fragment_id: int) -> Zones:
 
 def _rows(scan: FragmentReader, files: FragmentFiles, path: Sequence[Field]) -> Iterator[tuple[pa.Array, ZoneNumbers]]:
     """Read the live rows of a fragment: the values of a column, and the offsets of these rows."""
-    names = [field.name for field in path[1:]]
     for batch, offsets in scan.read_range(files, scan.schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS):
-        yield _values(batch.column(0), names), offsets()
-
-
-def narrowed(path: Sequence[Field]) -> Field:
-    """Return the first field, reduced to the path that leads to the last."""
-    if len(path) == 1:
-        return path[0]
-    return dataclasses.replace(path[0], children=(narrowed(path[1:]),))
-
-
-def _values(array: pa.Array, names: Iterable[str]) -> pa.Array:
-    """Return a field below structs; it is null if one of these is."""
-    for name in names:
-        array = pc.struct_field(array, name)
-    return storage_of(array)
+        yield values_below(batch.column(0), path[1:]), offsets()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from lance_format.table.format.index_metadata import FRAGMENT_REUSE_INDEX, Index
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.indices import bitmap_index, btree_index
 from lance_format.table.indices.catalog import kind_of
-from lance_format.table.indices.row_finder import Finder, Question, RowIds, UnusableError
+from lance_format.table.indices.row_finder import Finder, Question, RowIds, UnusableError, is_plain
 from lance_format.table.row_ids.index import split_addresses
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.scan.take import find_row_ids
@@ -29,7 +29,6 @@ from lance_format.table.versions.table_version import TableVersion
 
 _LOGGER = logging.getLogger(__name__)
 _FINDERS: Mapping[str, Finder] = MappingProxyType({"BTree": btree_index.find_rows, "Bitmap": bitmap_index.find_rows})
-_INDEX_VERSION = 0
 _MOST_ROWS = 16 * 4096
 _MOST_SHARE = 1 / 64
 """Rows, and share of all, that are worth finding by their ids; more of them are soon found by a scan."""
@@ -55,8 +54,7 @@ class IndexedRows:
 
 def names_rows(index: IndexMetadata) -> bool:
     """Return whether an index is of a kind and a form that is used here."""
-    is_plain = index.fragment_ids is not None and len(index.fields) == 1 and not index.message.index_details.value
-    return is_plain and kind_of(index) in _FINDERS and index.message.index_version <= _INDEX_VERSION
+    return kind_of(index) in _FINDERS and is_plain(index)
 
 
 def own_terms(predicate: BoundExpression, path: FieldPath) -> BoundExpression | None:

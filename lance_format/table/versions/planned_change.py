@@ -252,7 +252,7 @@ class ChangePlan(ABC, Generic[R, T]):
         Draft(table, self.uuid, self._paths(table, ended)).discard()
 
     def discard_lost(self, dataset: OpenTable) -> None:
-        """Delete the data files of task runs whose results were not committed.
+        """Delete the files of task runs whose results were not committed.
 
         A cluster may run a task more than once. The commit takes one result, and the files of the other runs remain.
         Call it after the commit of all results, once no task runs.
@@ -345,8 +345,13 @@ def bytes_of(fragments: Iterable[FragmentMetadata]) -> int | None:
     return sum(sizes) if all(sizes) else None
 
 
-def delete_unnamed(directory: TableDirectory, uuid: str, after: int) -> None:
-    """Delete the data files of a change that no version names.
+def delete_unnamed(
+    directory: TableDirectory,
+    uuid: str,
+    after: int,
+    list_written: Callable[[TableDirectory, str], list[str]] = list_data_files,
+) -> None:
+    """Delete the files of a change that no version names.
 
     Parameters
     ----------
@@ -356,9 +361,11 @@ def delete_unnamed(directory: TableDirectory, uuid: str, after: int) -> None:
         The uuid in the names of the files.
     after : int
         The version that the change was planned on. Only later versions may name the files.
+    list_written : callable
+        Returns the paths of the files, by default those of data files.
     """
     with contextlib.suppress(LanceError):
-        written = list_data_files(directory, uuid)
+        written = list_written(directory, uuid)
         if not written:
             return
         used: set[str] = set()
@@ -367,7 +374,7 @@ def delete_unnamed(directory: TableDirectory, uuid: str, after: int) -> None:
             if version > after:
                 used.update(named_files(history.load(version), directory))
         for path in written:
-            if path not in used:
+            if path not in used and path.rpartition("/")[0] not in used:
                 directory.store.delete(path)
 
 

@@ -279,7 +279,7 @@ class Draft:
     ----------
     table : TableVersion
     uuid : str
-        It is part of the names of the data files.
+        It is part of the names of the data files, and of the directories of indices.
     paths : list of str
         Paths of other files in the store. A file is added before it is written.
     is_shared : bool
@@ -356,6 +356,7 @@ class Draft:
         paths = list(self.paths)
         with contextlib.suppress(LanceError):
             paths += [] if self.keeps_rows else list_data_files(self.table.directory, self.uuid)
+            paths += self.table.directory.index_files_of(self.uuid)
         self._delete_files(paths)
 
     def _delete_files(self, paths: Iterable[str]) -> None:

@@ -365,13 +365,29 @@ def test_a_rebuilt_index_does_not_cover_damaged_fragments(tmp_path: Path) -> Non
 
 def test_an_index_of_another_kind_is_dropped(tmp_path: Path) -> None:
     dataset = write(tmp_path)
-    lance.dataset(str(tmp_path)).create_scalar_index("number", "BTREE")
+    lance.dataset(str(tmp_path)).create_scalar_index("number", "BLOOMFILTER")
     for file in (tmp_path / "_indices").rglob("*.*"):
         file.unlink()
     report = lance_format.dataset(tmp_path).verify(repair=True)
     assert {finding.repair for finding in report.problems} == {"drop the index"}
     assert (report.rebuilt_indices, report.dropped_indices) == ((), ("number_idx",))
     check_latest(dataset, make_rows())
+
+
+@pytest.mark.parametrize("kind", ["BTREE", "BITMAP"])
+def test_an_index_of_pylance_that_names_rows_is_rebuilt(tmp_path: Path, kind: str) -> None:
+    write(tmp_path)
+    lance.dataset(str(tmp_path)).create_scalar_index("number", kind)
+    for file in (tmp_path / "_indices").rglob("*.*"):
+        file.unlink()
+    dataset = lance_format.dataset(tmp_path)
+    report = dataset.verify(repair=True)
+    assert {finding.repair for finding in report.problems} == {"rebuild the index"}
+    assert (report.rebuilt_indices, report.dropped_indices) == (("number_idx",), ())
+    (index,) = dataset.list_indices()
+    assert index["type"].upper() == kind
+    number = dataset.take([7])["number"][0].as_py()
+    assert dataset.to_table(filter=f"number = {number}")["id"].to_pylist() == [7]
 
 
 def test_a_damaged_transaction_file_is_written_again(tmp_path: Path) -> None:

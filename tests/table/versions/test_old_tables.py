@@ -228,6 +228,37 @@ def test_fragments_that_share_an_id_are_read_as_by_pylance(tmp_path: Path) -> No
     lance.dataset(str(path)).validate()
 
 
+@pytest.mark.parametrize("kind", ["BTREE", "BITMAP"])
+def test_indices_do_not_name_rows_of_fragments_that_share_an_id(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "t"
+    _three_fragments(path)
+    _change_latest(path, lambda message: setattr(message.fragments[2], "id", 1))
+    table = lance_format.dataset(path)
+    table.create_scalar_index("a", kind)
+    assert [index["fragment_ids"] for index in table.list_indices()] == [{0}]
+    version = table.version
+    table.optimize.optimize_indices()
+    assert table.version == version
+    for number in (5, 15, 25):
+        assert table.to_table(filter=f"a = {number}").equals(rows(number, number + 1))
+        assert lance.dataset(str(path)).to_table(filter=f"a = {number}").num_rows == 1
+
+
+def test_an_old_index_gets_another_part(tmp_path: Path) -> None:
+    path = shutil.copytree(TABLES / "v0.36.0" / "btree_in_index_pkg.lance", tmp_path / "t")
+    table = lance_format.dataset(path)
+    before = table.to_table()
+    table.insert(before)
+    table.optimize.optimize_indices()
+    fragments = {fragment.fragment_id for fragment in table.get_fragments()}
+    assert fragments == set().union(*(index["fragment_ids"] for index in table.list_indices()))
+    for number in before["x"].to_pylist()[:3]:
+        given = f"x = {number}"
+        assert table.to_table(filter=given).num_rows == lance.dataset(str(path)).to_table(filter=given).num_rows == 2
+    table.optimize.optimize_indices(retrain=True)
+    assert lance.dataset(str(path)).to_table(filter=given).num_rows == 2
+
+
 def test_tasks_have_the_rows_of_fragments_that_share_an_id(tmp_path: Path) -> None:
     path = tmp_path / "t"
     for first in (0, 10, 20, 30):

@@ -1,0 +1,176 @@
+"""What the kinds of indices have in common: how one is asked for, trained, written and brought up to date."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from lance_format.datatypes import Field
+from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.versions.table_version import Draft, TableVersion
+
+D = TypeVar("D")
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedIndexPart:
+    """Planned part of an index. Can be pickled.
+
+    Parameters
+    ----------
+    name : str
+        Of the index.
+    field_id : int
+        Of the column.
+    kind : str
+        See `lance_format.table.indices.index_kinds.KINDS`.
+    details : object
+        Parameters of the kind.
+    replaced : tuple of str
+        The uuids of the parts that it replaces.
+    keeps_content : bool
+        Whether it keeps their content.
+    known_ids : frozenset of int
+        Fragments that the other parts of the index cover.
+    """
+
+    name: str
+    field_id: int
+    kind: str
+    details: Any
+    replaced: tuple[str, ...] = ()
+    keeps_content: bool = False
+    known_ids: frozenset[int] = frozenset()
+
+
+class IndexKind(ABC, Generic[D, C]):
+    """A kind of index. `D` are its parameters, `C` is what a task finds in some fragments; both can be pickled."""
+
+    name: str
+    """As users spell it."""
+
+    @abstractmethod
+    def configure(self, parameters: Mapping[str, Any], field: Field) -> D:
+        """Return the parameters of a new index, with defaults filled in.
+
+        Parameters
+        ----------
+        parameters : mapping of str to object
+            As users give them.
+        field : Field
+            The column.
+
+        Raises
+        ------
+        InvalidInputError
+            If one is unknown or invalid.
+        NotSupportedError
+            If values of the column cannot be indexed in this way.
+        """
+
+    @abstractmethod
+    def stored_details(self, table: TableVersion, index: IndexMetadata) -> D | None:
+        """Return the parameters of a part of an index of this kind; None if it is of an unknown form."""
+
+    @abstractmethod
+    def train(
+        self,
+        table: TableVersion,
+        uuid: str,
+        part: PlannedIndexPart,
+        path: Sequence[Field],
+        fragments: Sequence[FragmentMetadata],
+    ) -> C:
+        """Read a column of some fragments.
+
+        Parameters
+        ----------
+        table : TableVersion
+        uuid : str
+            Of the plan; it is part of the names of files that are written.
+        part : PlannedIndexPart
+        path : sequence of Field
+            The fields from a column to the indexed field.
+        fragments : sequence of FragmentMetadata
+        """
+
+    def files(self, content: C) -> Sequence[str]:  # noqa: ARG002
+        """Return the paths, relative to the table, of the files that `train` has written."""
+        return ()
+
+    @abstractmethod
+    def write(self, draft: Draft, part: PlannedIndexPart, contents: Sequence[C]) -> tuple[IndexMetadata, ...]:
+        """Return the parts that the contents found by all tasks become; files that are still to be written are.
+
+        Parameters
+        ----------
+        draft : Draft
+            Files that are written are added to it.
+        part : PlannedIndexPart
+        contents : sequence
+        """
+
+    @abstractmethod
+    def plan_update(
+        self, table: TableVersion, parts: Sequence[IndexMetadata], path: Sequence[Field], num_to_merge: int | None
+    ) -> tuple[PlannedIndexPart, Sequence[int]] | None:
+        """Return a part for the fragments that no part covers, and the positions of the fragments to read.
+
+        None if all are covered.
+
+        Parameters
+        ----------
+        table : TableVersion
+        parts : sequence of IndexMetadata
+            Of the index, all of this kind.
+        path : sequence of Field
+            See `train`.
+        num_to_merge : int, optional
+            The number of latest parts that it replaces; by default the kind decides.
+        """
+
+
+def take_whole_number(parameters: dict[str, Any], name: str, default: int) -> int:
+    """Remove a parameter from a dictionary and return it.
+
+    Parameters
+    ----------
+    parameters : dict of str to object
+    name : str
+    default : int
+        What is returned if there is no such parameter.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is no number from 1 to 2^32 - 1.
+    """
+    found = parameters.pop(name, default)
+    if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found < 2**32:
+        raise InvalidInputError(f"{name} is {found!r}; a whole number from 1 on is needed")
+    return found
+
+
+def refuse_others(parameters: Mapping[str, Any], kind: str, known: Sequence[str]) -> None:
+    """Refuse the parameters that are left.
+
+    Parameters
+    ----------
+    parameters : mapping of str to object
+    kind : str
+    known : sequence of str
+        Names of the parameters that exist.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is one.
+    """
+    if parameters:
+        there = f"there {'is' if len(known) == 1 else 'are'} {' and '.join(known)}" if known else "it has none"
+        raise InvalidInputError(f"parameter {min(parameters)!r} of a {kind} index is unknown; {there}")

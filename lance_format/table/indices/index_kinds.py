@@ -1,0 +1,31 @@
+"""The kinds of indices that this library makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.indices.bitmap_file import write_bitmaps
+from lance_format.table.indices.btree_file import BTREE_PARAMETERS, write_btree
+from lance_format.table.indices.catalog import kind_of
+from lance_format.table.indices.index_kind import IndexKind
+from lance_format.table.indices.row_kind import RowIndexKind
+from lance_format.table.indices.zone_map_kind import ZoneMapKind
+
+KINDS: Mapping[str, IndexKind[Any, Any]] = MappingProxyType(
+    {
+        kind.name: kind
+        for kind in (
+            ZoneMapKind(),
+            RowIndexKind("BTREE", "BTreeIndexDetails", write_btree, BTREE_PARAMETERS),
+            RowIndexKind("BITMAP", "BitmapIndexDetails", write_bitmaps),
+        )
+    }
+)
+
+
+def made_here(index: IndexMetadata) -> IndexKind[Any, Any] | None:
+    """Return the kind of an index; None if this library does not make it."""
+    return KINDS.get(kind_of(index).upper())

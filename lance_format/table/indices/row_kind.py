@@ -1,0 +1,358 @@
+"""Indices that name rows: each task sorts the rows of its fragments by their values, and writes parts of the index.
+
+A part covers whole fragments, as many as fit in memory. The ids of its rows are their stable ones, or else their
+addresses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field as with_default
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.datatypes import Field, Schema
+from lance_format.errors import NotSupportedError, StorageError
+from lance_format.file import FileWriter
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.progress import Work, advance
+from lance_format.proto import table_pb2
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.index_metadata import IndexMetadata, new_index, parse_index
+from lance_format.table.format.layout import INDICES_DIRECTORY, index_file_name, new_index_uuid
+from lance_format.table.fragments.row_columns import ROW_ID, LiveRows, row_column
+from lance_format.table.indices.catalog import path_of
+from lance_format.table.indices.column_values import narrowed, values_below
+from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart, refuse_others, take_whole_number
+from lance_format.table.indices.row_finder import RowIds, is_plain
+from lance_format.table.indices.zone_map import has_bounds
+from lance_format.table.versions.table_version import Draft, TableVersion
+from lance_format.version import STABLE
+
+_BATCH_ROWS = 64 * 1024
+_PART_BYTES = 256 << 20
+"""Values and ids from which on a part gets no further fragment."""
+
+_LARGE_BYTES = 1 << 30
+_LARGE_TYPES = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OrderedRows:
+    """Rows by ascending value, nulls first; floats in the total order of IEEE 754, which reads them by their bits.
+
+    Rows of equal values are in the order of their fragments and offsets.
+
+    Parameters
+    ----------
+    values : pa.Array
+        Strings may be large ones.
+    ids : uint64[num_rows]
+    value_type : pa.DataType
+        Of the column.
+    """
+
+    values: pa.Array
+    ids: RowIds
+    value_type: pa.DataType
+
+    @classmethod
+    def of(cls, arrays: Sequence[pa.Array], ids: Sequence[RowIds], value_type: pa.DataType) -> OrderedRows:
+        """Sort rows.
+
+        Parameters
+        ----------
+        arrays : sequence of pa.Array
+        ids : sequence of uint64[…]
+            Of the rows of each.
+        value_type : pa.DataType
+        """
+        if sum(array.nbytes for array in arrays) > _LARGE_BYTES and value_type in _LARGE_TYPES:
+            arrays = [array.cast(_LARGE_TYPES[value_type]) for array in arrays]
+        values = pa.concat_arrays(arrays) if arrays else pa.array([], value_type)
+        order = pc.array_sort_indices(totally_ordered(values), null_placement="at_start")
+        joined = np.concatenate([np.zeros(0, np.uint64), *ids])
+        return cls(values.take(order), joined[order.to_numpy()], value_type)
+
+    def column(self, start: int, stop: int) -> pa.Array:
+        """Return a range of the values, of the type of the column."""
+        return self.values.slice(start, stop - start).cast(self.value_type)
+
+
+def totally_ordered(values: pa.Array) -> pa.Array:
+    """Return values that Arrow compares, in the same order: floats become integers of their size."""
+    if pa.types.is_duration(values.type):
+        return values.view(pa.int64())
+    if not pa.types.is_floating(values.type):
+        return values
+    number = pa.from_numpy_dtype(f"int{values.type.bit_width}")
+    bits = pc.fill_null(values.view(number), 0).to_numpy()
+    without_sign = np.array(-1, bits.dtype) ^ np.left_shift(np.array(1, bits.dtype), values.type.bit_width - 1)
+    keys = np.where(bits < 0, bits ^ without_sign, bits)
+    return pa.array(keys, mask=None if not values.null_count else pc.is_null(values).to_numpy(zero_copy_only=False))
+
+
+OpenFile: TypeAlias = Callable[[str, pa.Schema], FileWriter]
+"""Opens a file of the index, by its name."""
+
+WriteRows: TypeAlias = Callable[[OrderedRows, Mapping[str, int], OpenFile], dict[str, int]]
+"""A function that writes the files of a part: of rows, with parameters. It returns their sizes in bytes by name."""
+
+
+def write_file(
+    open_file: OpenFile,
+    name: str,
+    columns: Sequence[pa.Field],
+    batches: Iterable[Sequence[pa.Array]],
+    metadata: Mapping[bytes, bytes] | None = None,
+) -> int:
+    """Write a file of an index, and return its size in bytes.
+
+    Parameters
+    ----------
+    open_file : callable
+    name : str
+    columns : sequence of pa.Field
+    batches : iterable of sequences of pa.Array
+        The columns of some rows at a time.
+    metadata : mapping of bytes to bytes, optional
+        Of its schema.
+    """
+    schema = pa.schema(columns, metadata=metadata)
+    writer = open_file(name, schema)
+    try:
+        for arrays in batches:
+            writer.write_batch(pa.RecordBatch.from_arrays(list(arrays), schema=schema))
+        return writer.finish().size_bytes
+    except BaseException:
+        writer.abort()
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenParts:
+    """Parts of an index that a task has written. Can be pickled.
+
+    Parameters
+    ----------
+    messages : tuple of bytes
+        Their protobuf.
+    """
+
+    messages: tuple[bytes, ...]
+
+    def parse(self) -> tuple[IndexMetadata, ...]:
+        """Return the metadata of the parts."""
+        return tuple(parse_index(table_pb2.IndexMetadata.FromString(message)) for message in self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class RowParameter:
+    """A parameter of such a kind: a whole number.
+
+    Parameters
+    ----------
+    name : str
+    default : int
+    stored : callable
+        Returns the number of a part of an index, or None if that cannot be found out.
+    """
+
+    name: str
+    default: int
+    stored: Callable[[TableVersion, IndexMetadata], int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
+    """Kind of an index that names rows.
+
+    Parameters
+    ----------
+    name : str
+    details_name : str
+        Of its protobuf, which is empty.
+    write_rows : callable
+    parameters : sequence of RowParameter
+    """
+
+    name: str
+    details_name: str
+    write_rows: WriteRows
+    parameters: Sequence[RowParameter] = ()
+
+    def configure(self, parameters: Mapping[str, Any], field: Field) -> Mapping[str, int]:
+        """See `IndexKind.configure`."""
+        value_type = field.to_arrow_type()
+        if field.children or not has_bounds(value_type):
+            raise NotSupportedError(
+                f"column {field.name!r} is of type {value_type}, which {self.name} indices made here cannot hold; they"
+                " are of numbers, booleans, strings, binary values, dates and times"
+            )
+        left = dict(parameters)
+        found = {known.name: take_whole_number(left, known.name, known.default) for known in self.parameters}
+        refuse_others(left, self.name, [known.name for known in self.parameters])
+        return found
+
+    def stored_details(self, table: TableVersion, index: IndexMetadata) -> Mapping[str, int] | None:
+        """See `IndexKind.stored_details`."""
+        if not is_plain(index):
+            return None
+        return {known.name: known.stored(table, index) or known.default for known in self.parameters}
+
+    def train(
+        self,
+        table: TableVersion,
+        uuid: str,
+        part: PlannedIndexPart,
+        path: Sequence[Field],
+        fragments: Sequence[FragmentMetadata],
+    ) -> WrittenParts:
+        """Write parts of the index; see `IndexKind.train`. If that fails, their files are deleted."""
+        paths: list[str] = []
+        value_type = path[-1].to_arrow_type()
+        try:
+            found = [
+                self._write_part(
+                    table,
+                    uuid,
+                    part,
+                    OrderedRows.of(gathered.values, gathered.ids, value_type),
+                    gathered.fragments,
+                    paths,
+                )
+                for gathered in _gathered(table, path, fragments)
+            ]
+        except BaseException:
+            for written in paths:
+                with contextlib.suppress(StorageError):
+                    table.store.delete(written)
+            raise
+        return WrittenParts(tuple(index.message.SerializeToString(deterministic=True) for index in found))
+
+    def files(self, content: WrittenParts) -> list[str]:
+        """See `IndexKind.files`."""
+        return [
+            f"{INDICES_DIRECTORY}/{index.uuid}/{file.path}" for index in content.parse() for file in index.message.files
+        ]
+
+    def write(
+        self, draft: Draft, part: PlannedIndexPart, contents: Sequence[WrittenParts]
+    ) -> tuple[IndexMetadata, ...]:
+        """Write a part of no rows if there is no other; see `IndexKind.write`."""
+        found = tuple(index for content in contents for index in content.parse())
+        if found:
+            return found
+        value_type = path_of(draft.table.manifest.schema.fields, part.field_id)[-1].to_arrow_type()
+        none = OrderedRows.of((), (), value_type)
+        return (self._write_part(draft.table, draft.uuid, part, none, (), draft.paths),)
+
+    def plan_update(
+        self, table: TableVersion, parts: Sequence[IndexMetadata], path: Sequence[Field], num_to_merge: int | None
+    ) -> tuple[PlannedIndexPart, Sequence[int]] | None:
+        """Read the fragments of the parts that are merged again; see `IndexKind.plan_update`.
+
+        By default the latest parts are merged that together have no more rows than the new one before it takes them
+        up: after many updates a row has been indexed a logarithmic number of times, and there are as many parts.
+        """
+        columns = table.manifest.fragments.columns
+        covered = [np.isin(columns.ids, index.covered_ids()) for index in parts]
+        lacking = ~np.logical_or.reduce(covered) & ~np.isin(columns.ids, _shared_ids(table))
+        first = len(parts) if num_to_merge is None else max(len(parts) - num_to_merge, 0)
+        if not lacking.any() and len(parts) - first < 2:
+            return None
+        num_rows = table.num_rows()
+        while num_to_merge is None and first and num_rows[covered[first - 1]].sum() <= num_rows[lacking].sum():
+            first -= 1
+            lacking |= covered[first]
+        for merged in covered[first:]:
+            lacking |= merged
+        replaced = tuple(index.uuid for index in parts[first:])
+        details = self.stored_details(table, parts[-1])
+        return PlannedIndexPart(parts[0].name, path[-1].id, self.name, details, replaced), np.flatnonzero(
+            lacking
+        ).tolist()
+
+    def _write_part(
+        self,
+        table: TableVersion,
+        uuid: str,
+        part: PlannedIndexPart,
+        rows: OrderedRows,
+        fragment_ids: Sequence[int],
+        paths: list[str],
+    ) -> IndexMetadata:
+        """Write the files of a part; their paths are added to a list."""
+        identity = new_index_uuid(uuid)
+
+        def open_file(name: str, schema: pa.Schema) -> FileWriter:
+            paths.append(f"{table.directory.index(str(identity))}/{name}")
+            sealed = index_file_name(str(identity), name)
+            stored = Schema.from_arrow(schema)
+            return FileWriter(
+                table.store.open_writer(paths[-1]), stored, version=STABLE, rows_per_zone=None, name=sealed
+            )
+
+        return new_index(
+            part.name,
+            part.field_id,
+            (self.details_name, b""),
+            uuid=identity,
+            version=table.manifest.version,
+            fragment_ids=fragment_ids,
+            files=self.write_rows(rows, part.details, open_file),
+        )
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """The rows of some fragments."""
+
+    fragments: list[int] = with_default(default_factory=list)
+    values: list[pa.Array] = with_default(default_factory=list)
+    ids: list[RowIds] = with_default(default_factory=list)
+    size_bytes: int = 0
+
+    def in_order(self, value_type: pa.DataType) -> OrderedRows:
+        """Return the rows sorted, and forget them."""
+        values, ids = self.values, self.ids
+        self.values, self.ids = [], []
+        return OrderedRows.of(values, ids, value_type)
+
+    def add(self, values: pa.Array, ids: RowIds) -> None:
+        """Add rows."""
+        self.values.append(values)
+        self.ids.append(ids)
+        self.size_bytes += values.nbytes + ids.nbytes
+
+
+def _gathered(table: TableVersion, path: Sequence[Field], fragments: Sequence[FragmentMetadata]) -> Iterator[_Gathered]:
+    """Read fragments, and yield the rows of as many as make a part."""
+    shared = set(_shared_ids(table).tolist())
+    schema = Schema((narrowed(path),), {})
+    found = _Gathered()
+    for fragment in fragments:
+        if fragment.id not in shared:
+            scan = table.scan(fragment, schema)
+            with scan.open() as files:
+                for batch, offsets in scan.read_range(files, schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS):
+                    ids = row_column(ROW_ID, LiveRows(scan, offsets, 0)).to_numpy()
+                    found.add(values_below(batch.column(0), path[1:]), ids)
+            found.fragments.append(fragment.id)
+        advance(Work.INDEXING, fragment.physical_rows, fragment.known_bytes)
+        if found.size_bytes >= _PART_BYTES:
+            yield found
+            found = _Gathered()
+    if found.fragments:
+        yield found
+
+
+def _shared_ids(table: TableVersion) -> npt.NDArray[np.int64]:
+    """Return the ids that several fragments of a table of early releases share; an address is not of one row there."""
+    ids, counts = np.unique(table.manifest.fragments.columns.ids, return_counts=True)
+    return ids[counts > 1]
