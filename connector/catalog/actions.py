@@ -17,6 +17,7 @@ action         takes                        does
 `alter`        `changes`                    alters a table; see `connector.catalog.alterations`
 `evolve`       `changes`                    checks that a write of rows can add columns
 `truncate`                                  deletes all rows
+`indices`                                   `indices`, of each the `name`, `type` and `fields`
 `procedures`                                `procedures` as declared; see `connector.procedures.registry`
 `call`         `procedure`, `arguments`     runs a procedure; returns `schema` and `rows`
 ============== ============================ ==========================================================================
@@ -133,6 +134,13 @@ def _truncate(given: Mapping[str, str], _details: Any, _schema: Any) -> dict[str
     return {}
 
 
+def _indices(given: Mapping[str, str], _details: Any, _schema: Any) -> dict[str, Any]:
+    options = LanceOptions.parse(given)
+    refuse_writing(options)
+    parts = open_at(options, branch_uri(options)).list_indices()
+    return {"indices": [{key: part[key] for key in ("name", "type", "fields")} for part in parts]}
+
+
 def _procedures(_given: Mapping[str, str], _details: Any, _schema: Any) -> dict[str, Any]:
     return {"procedures": declare()}
 
@@ -153,6 +161,7 @@ _ACTIONS: dict[str, Callable[[Mapping[str, str], Any, StructType | None], dict[s
     "alter": _alter,
     "evolve": _evolve,
     "truncate": _truncate,
+    "indices": _indices,
     "procedures": _procedures,
     "call": _call,
 }

@@ -163,6 +163,36 @@ def test_indices(catalog: Catalog, table: LanceDataset) -> None:
     assert [index.name for index in lance.dataset(table.uri).describe_indices()] == ["id_idx"]
 
 
+def test_statements_about_indices(catalog: Catalog, table: LanceDataset) -> None:
+    catalog.sql("ALTER TABLE @.t ADD COLUMN odd struct<`x y`: int, z: string>")
+    catalog.sql("CREATE INDEX ids ON TABLE @.t USING btree (id) OPTIONS ('zone_size' = '64')")
+    catalog.sql("CREATE INDEX zones ON @.t (id) OPTIONS (rows_per_zone = 50)")
+    catalog.sql("CREATE INDEX inner ON @.t USING bitmap (odd.`x y`)")
+    catalog.sql("CREATE INDEX IF NOT EXISTS ids ON @.t USING bitmap (name)")
+    for statement, message in {
+        "CREATE INDEX ids ON @.t USING btree (id)": "INDEX_ALREADY_EXISTS",
+        "CREATE INDEX i ON @.t USING fts (name)": "NotSupportedError: indices of type fts",
+        "CREATE INDEX i ON @.t USING btree (size)": "size",
+        "CREATE INDEX i ON @.t USING btree (id, name)": "of one column, not of 2",
+        "CREATE INDEX i ON @.t USING btree (id OPTIONS (a = 1))": "no options of its column",
+        "CREATE INDEX i ON @.t USING btree (id) OPTIONS (zone_size = 'big')": "zone_size 'big'; a whole number",
+        "CREATE INDEX i ON @.t USING btree (id) OPTIONS (zone_size = 0)": "zone_size is 0",
+        "CREATE INDEX i ON @.t USING btree (id) OPTIONS (size = 1)": "option size, which is unknown",
+        "DROP INDEX i ON @.t": "INDEX_NOT_FOUND",
+    }.items():
+        catalog.refuses(statement, message)
+    found = catalog.sql("SELECT name, type, columns FROM @.t.indices ORDER BY name")
+    assert found == [
+        ("ids", "BTree", ["id"]),
+        ("inner", "Bitmap", ["odd.x y"]),
+        ("zones", "ZoneMap", ["id"]),
+    ]
+    catalog.sql("DROP INDEX ids ON TABLE @.t")
+    catalog.sql("DROP INDEX IF EXISTS ids ON @.t")
+    assert sorted(index.name for index in lance.dataset(table.uri).describe_indices()) == ["inner", "zones"]
+    assert catalog.sql("SELECT id FROM @.t WHERE id = 17") == [(17,)]
+
+
 @pytest.mark.parametrize("kind", ["BTree", "Bitmap"])
 def test_indices_that_name_rows(catalog: Catalog, table: LanceDataset, kind: str) -> None:
     arguments = f"'@.t', 'id', '{kind}'{', zone_size => 64' if kind == 'BTree' else ''}"
@@ -173,7 +203,8 @@ def test_indices_that_name_rows(catalog: Catalog, table: LanceDataset, kind: str
     table.insert({"id": [900], "name": ["emu"]})
     assert call(catalog, "refresh_index('@.t')") == [("id_idx", "id", kind, 9, 4)]
     assert catalog.sql("SELECT id FROM @.t WHERE id IN (17, 900, 1000) ORDER BY id") == [(17,), (900,)]
-    scanner = check(table, 801).scanner(filter="id IN (17, 900, 1000)")
+    check(table, 801)
+    scanner = lance_format.dataset(table.uri).scanner(filter="id IN (17, 900, 1000)")
     assert sum(task.num_rows for task in scanner.plan_tasks()) == 2
     assert lance.dataset(table.uri).to_table(filter="id IN (17, 900, 1000)").num_rows == 2
 
