@@ -113,9 +113,8 @@ class MergeInsertBuilder:
         return self
 
     def use_index(self, use_index: bool) -> Self:
-        """Accept pylance's choice of an index for keys. It is ignored: the keys of all rows are read."""
-        del use_index
-        return self
+        """Set whether indices of the key are used to find its rows, which they are by default."""
+        return self._with(dataclasses.replace(self._merging, uses_index=use_index))
 
     def write_mode(self, mode: str) -> Self:
         """Set how updated rows are written.
@@ -124,12 +123,9 @@ class MergeInsertBuilder:
         ----------
         mode : {"auto", "rewrite_rows", "rewrite_columns"}
             The first two, and the default, write them as rows of new fragments. "rewrite_columns" writes new files of
-            the
-            columns that the data has, in the existing fragments, where the rows keep their offsets. It pays if many
-            rows of
-            these fragments change and the other columns are large. The merge must have no other clause then, and the
-            data must
-            lack a column of the table.
+            the columns that the data has, in the existing fragments, where the rows keep their offsets. It pays if many
+            rows of these fragments change and the other columns are large. The merge must have no other clause then,
+            and the data must lack a column of the table.
 
         Raises
         ------

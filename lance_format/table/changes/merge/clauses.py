@@ -47,6 +47,8 @@ class Merging:
         `AUTO` writes rows.
     file_version : FileVersion, optional
         Of the files that are written; that of the table if not given.
+    uses_index : bool
+        Whether indices of the key exclude rows.
     """
 
     on: tuple[str, ...]
@@ -57,6 +59,7 @@ class Merging:
     others: Filter | None = None
     write_mode: WriteMode = WriteMode.AUTO
     file_version: FileVersion | None = None
+    uses_index: bool = True
 
     @property
     def does_nothing(self) -> bool:

@@ -26,15 +26,20 @@ from lance_format.table.batches.partial_structs import with_given_fields
 from lance_format.table.changes.merge.absence import absence_of
 from lance_format.table.changes.merge.clauses import Merging, WriteMode
 from lance_format.table.changes.merge.in_place import check_in_place, rewrite_columns, rewriting
-from lance_format.table.changes.merge.matching import Matches, MergeSource, bind_terms, find_matches, read_source
+from lance_format.table.changes.merge.matching import (
+    Matches,
+    MergeSource,
+    bind_terms,
+    find_matches,
+    open_search,
+    read_source,
+)
 from lance_format.table.changes.merge.new_rows import inserted_rows, replaced_rows
 from lance_format.table.changes.rows.key_absence import collect_primary_keys, primary_key
 from lance_format.table.changes.rows.replaced_rows import MovedRows, mark_deleted
 from lance_format.table.changes.rows.row_changes import RowChanges, divide, unite
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.scan.metrics import ScanMetrics
-from lance_format.table.scan.options import ScanOptions
-from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.tasks import ScanTask, divide_fragments
 from lance_format.table.transaction.inserted_keys import InsertedKeys
 from lance_format.table.transaction.operations import Update
@@ -287,7 +292,7 @@ def _divide(
     schema = table.manifest.schema
     terms = bind_terms(schema, merging, with_given_fields(source.table.schema, source.partial))
     if merging.write_mode is not WriteMode.REWRITE_COLUMNS:
-        return divide(LanceScanner(table, ScanOptions(columns=list(terms.columns))), split_size_bytes)
+        return divide(open_search(table, merging, source, terms), split_size_bytes)
     fragments = table.manifest.fragments
     read = schema.select(source.table.schema.names)
     nothing = schema.select([])

@@ -60,7 +60,7 @@ def describe_merge(table: TableVersion, merging: Merging, source: pa.Schema | No
         f"target: {table.uri}, version {table.manifest.version}",
         f"columns of the data: {', '.join(given.names)}",
         *(f"  {field.name}: {field.type}" for field in given.to_arrow() if verbose),
-        f"read of all rows: {', '.join(terms.columns)}",
+        f"read of {'all rows' if merging.deletes_others else 'rows that may match'}: {', '.join(terms.columns)}",
         read,
     ]
     return "\n  ".join(lines)

@@ -1,8 +1,8 @@
 """Matching of source and target rows by key, and the decision about each target row.
 
 The *source* is the data; it is in memory, and its keys are numbered. The *target* is the table; its keys, and the
-columns that conditions name, are read once as a stream. Memory therefore depends on the source, and on the number of
-changed rows.
+columns that conditions name, are read once as a stream, where statistics and indices do not exclude all keys of the
+source. Memory therefore depends on the source, and on the number of changed rows.
 
 A key with a null is equal to no other. A source row may replace several target rows; two source rows that would replace
 or delete the same target row are refused.
@@ -28,6 +28,7 @@ from lance_format.table.batches.key_index import KeyIndex, RowsByKey, group_rows
 from lance_format.table.batches.partial_structs import find_partial, with_given_fields
 from lance_format.table.changes.merge.clauses import Merging, WhenMatched
 from lance_format.table.changes.rows.key_absence import describe_key
+from lance_format.table.changes.rows.key_filter import key_filter
 from lance_format.table.changes.rows.replaced_rows import RowSet
 from lance_format.table.changes.rows.row_changes import rows_of
 from lance_format.table.fragments.open_files import empty_columns_batch
@@ -237,7 +238,7 @@ def find_matches(table: TableVersion, merging: Merging, source: MergeSource, par
     terms = bind_terms(table.manifest.schema, merging, with_given_fields(source.table.schema, source.partial))
     if not source.table.num_rows and not merging.deletes_others:
         return found
-    scanner = LanceScanner(table, ScanOptions(columns=list(terms.columns)))
+    scanner = open_search(table, merging, source, terms)
     for batches, pieces in _gathered(rows_of(scanner, part), source.rows_to_search):
         target = pa.Table.from_batches(batches)
         numbers = source.find(target.select(merging.on))
@@ -252,6 +253,22 @@ def find_matches(table: TableVersion, merging: Merging, source: MergeSource, par
             row = stop
     found.reads = scanner.metrics
     return found
+
+
+def open_search(table: TableVersion, merging: Merging, source: MergeSource, terms: MergeTerms) -> LanceScanner:
+    """Return the scan that finds the rows on which a merge acts, and perhaps others.
+
+    Parameters
+    ----------
+    table : TableVersion
+    merging : Merging
+    source : MergeSource
+    terms : MergeTerms
+    """
+    given = None if merging.deletes_others else key_filter(source.table, merging.on)
+    return LanceScanner(
+        table, ScanOptions(columns=list(terms.columns), filter=given, use_scalar_index=merging.uses_index)
+    )
 
 
 def _gathered(

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError, RepeatedRowError
 from lance_format.row_numbers import distinct
 from lance_format.table.batches.key_index import index_keys, null_keys
 from lance_format.table.changes.rows.key_absence import describe_key
+from lance_format.table.changes.rows.key_filter import key_filter
 from lance_format.table.fragments.row_columns import ROW_ADDRESS
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.versions.table_version import TableVersion
 
 _BATCH_ROWS = 64 * 1024
-_BOUNDED = (pa.types.is_integer, pa.types.is_string, pa.types.is_date32, pa.types.is_timestamp)
-"""Types whose bounds select the same rows as their keys do: equal values have equal bits."""
 
 
 def find_rows(table: TableVersion, keys: pa.Table) -> npt.NDArray[np.int64]:
-    """Find the row of each key. The key columns are read where statistics do not exclude all keys.
+    """Find the row of each key. The key columns are read where statistics and indices do not exclude all keys.
 
     Parameters
     ----------
@@ -62,7 +57,7 @@ def find_rows(table: TableVersion, keys: pa.Table) -> npt.NDArray[np.int64]:
         )
     row_of_number = np.empty(index.num_keys, np.int64)
     row_of_number[numbers] = np.arange(keys.num_rows)
-    options = ScanOptions(columns=names, filter=_bounds(keys, names), with_row_address=True, batch_size=_BATCH_ROWS)
+    options = ScanOptions(columns=names, filter=key_filter(keys, names), with_row_address=True, batch_size=_BATCH_ROWS)
     for batch in LanceScanner(table, options).to_batches():
         rows = pa.Table.from_batches([batch])
         matches = index.find(rows.select(names))
@@ -76,14 +71,3 @@ def find_rows(table: TableVersion, keys: pa.Table) -> npt.NDArray[np.int64]:
             )
         found[hit] = rows.column(ROW_ADDRESS).to_numpy()[places].astype(np.int64)
     return found
-
-
-def _bounds(keys: pa.Table, names: Sequence[str]) -> pc.Expression | None:
-    """Return a condition that the rows with the keys fulfil."""
-    conditions = []
-    for name in names:
-        column = keys.column(name)
-        if any(is_kind(column.type) for is_kind in _BOUNDED):
-            bounds = pc.min_max(column)
-            conditions += [pc.field(name) >= bounds["min"], pc.field(name) <= bounds["max"]]
-    return reduce(lambda one, other: one & other, conditions) if conditions else None
