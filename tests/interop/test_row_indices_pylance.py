@@ -164,6 +164,26 @@ def test_only_rows_of_the_answer_are_planned(indexed: Path, given: str, rows: in
     assert read < store.drain() / 2
 
 
+def test_segments_that_pylance_makes_by_fragment_are_used_and_merged(indexed: Path, tmp_path: Path) -> None:
+    path = shutil.copytree(indexed, tmp_path / "t")
+    theirs = lance.dataset(str(path))
+    made = [
+        theirs.create_index_uncommitted("key", "BTREE", name="keys", fragment_ids=[fragment.fragment_id])
+        for fragment in theirs.get_fragments()
+    ]
+    lance_format.dataset(path).drop_index("key_idx")
+    theirs.checkout_latest()
+    theirs.commit_existing_index_segments("keys", "key", made)
+    dataset = lance_format.dataset(path)
+    scanner = dataset.scanner(["x"], "key = 77")
+    assert scanner.to_table().num_rows == sum(task.num_rows for task in scanner.plan_tasks()) == 1
+    assert scanner.metrics is not None
+    assert scanner.metrics.parts_loaded == len(made) == 10
+    dataset.optimize.optimize_indices(index_names=["keys"], num_indices_to_merge=10)
+    assert sum(index["name"] == "keys" for index in dataset.list_indices()) == 1
+    assert lance.dataset(str(path)).to_table(filter="key = 77").num_rows == 1
+
+
 def test_many_rows_are_scanned(indexed: Path) -> None:
     scanner = lance_format.dataset(indexed).scanner(["x"], "key > 1000")
     assert sum(task.num_rows for task in scanner.plan_tasks()) == 200_000
