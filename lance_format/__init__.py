@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from lance_format.table.format.fragment import FragmentMetadata
     from lance_format.table.fragments.progress import FragmentWriteProgress
     from lance_format.table.indices.index_config import IndexConfig
+    from lance_format.table.maintenance.compaction import CompactionMetrics
     from lance_format.table.maintenance.compaction_options import CompactionKeywords
     from lance_format.table.maintenance.findings import LostRows
     from lance_format.table.maintenance.row_rewrite import RowRewrite
@@ -102,6 +103,7 @@ __all__ = [
     "CommitStateUnknownError",
     "Compaction",
     "CompactionKeywords",
+    "CompactionMetrics",
     "ChecksumError",
     "CorruptFileError",
     "DataFile",
@@ -179,6 +181,7 @@ _LAZY = {
     "ColumnBounds": "lance_format.table.scan.column_bounds",
     "Compaction": "lance_format.table.dataset.optimize",
     "CompactionKeywords": "lance_format.table.maintenance.compaction_options",
+    "CompactionMetrics": "lance_format.table.maintenance.compaction",
     "ColumnOrdering": "lance_format.table.scan.options",
     "DatasetDelta": "lance_format.table.dataset.delta",
     "FragmentMetadata": "lance_format.table.format.fragment",

@@ -64,7 +64,7 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("materialize_deletions_threshold", _REAL, "minimum fraction of deleted rows; 0.1 by default"),
             Parameter("num_threads", _LONG, "ignored"),
             Parameter("batch_size", _LONG, "maximum number of rows to read at once; 8192 by default"),
-            Parameter("defer_index_remap", _FLAG, "refused if true: indices are never remapped"),
+            Parameter("defer_index_remap", _FLAG, "leave the new fragments to refresh_index; false by default"),
             Parameter("max_source_fragments", _LONG, "maximum number of fragments to compact"),
         ),
     ),

@@ -74,15 +74,31 @@ def test_optimize_is_a_named_job(catalog: Catalog, table: LanceDataset) -> None:
     assert [(job.description, job.num_tasks) for job in jobs] == [("lance: compact fragments 0-7", 4)]
 
 
+def test_optimize_refreshes_indices(catalog: Catalog, table: LanceDataset) -> None:
+    table.create_scalar_index("id", "BTREE")
+    table.create_scalar_index("name", "ZONEMAP")
+    with job_from(catalog.spark, 0):
+        jobs = jobs_of(catalog.spark, lambda: call(catalog, "optimize('@.t', target_rows_per_fragment => 400)"))
+    assert [job.description for job in jobs] == ["lance: compact fragments 0-7", "lance: refresh id_idx, name_idx"]
+    covered = "SELECT name, fragments, fragments_missing FROM @.t.indices ORDER BY name"
+    assert catalog.sql(covered) == [("id_idx", 2, 0), ("name_idx", 2, 0)]
+    assert call(catalog, "optimize('@.t', order_by => array('name'))") == [(2, 1, 2, 1, 7)]
+    assert catalog.sql(covered) == [("id_idx", 1, 0), ("name_idx", 1, 0)]
+    arguments = "target_rows_per_fragment => 100, order_by => array('id'), defer_index_remap => true"
+    assert call(catalog, f"optimize('@.t', {arguments})")[0][-1] == 8
+    assert {missing for _, _, missing in catalog.sql(covered)} == {8}
+    assert catalog.sql("SELECT id FROM @.t WHERE id IN (17, 1000)") == [(17,)]
+
+
 def test_optimize_some_rows(catalog: Catalog, table: LanceDataset) -> None:
     table.create_scalar_index("id", "ZONEMAP")
     table.delete("id = 650")
-    assert call(catalog, "optimize('@.t', where => 'id >= 200 AND id < 400')") == [(2, 1, 2, 1, 4)]
+    assert call(catalog, "optimize('@.t', where => 'id >= 200 AND id < 400')") == [(2, 1, 2, 1, 5)]
     counts = [fragment.count_rows() for fragment in check(table, 799).get_fragments()]
     assert counts == [100, 100, 100, 100, 99, 100, 200]
     arguments = "materialize_deletions_threshold => 0.001, target_rows_per_fragment => 50"
-    assert call(catalog, f"optimize('@.t', {arguments})") == [(1, 1, 2, 1, 5)]
-    assert call(catalog, "optimize('@.t', max_source_fragments => 1)") == [(0, 0, 0, 0, 5)]
+    assert call(catalog, f"optimize('@.t', {arguments})") == [(1, 1, 2, 1, 7)]
+    assert call(catalog, "optimize('@.t', max_source_fragments => 1)") == [(0, 0, 0, 0, 7)]
 
 
 @pytest.mark.slow
@@ -94,7 +110,7 @@ def test_failed_procedures_leave_nothing(catalog: Catalog, table: LanceDataset) 
         "optimize('@.t', where => 'size > 3')": "InvalidInputError: .*size",
         "optimize('@.t', where => 'id >')": "InvalidInputError: ",
         "optimize('@.t', target_rows_per_fragment => 0)": "InvalidInputError: target_rows_per_fragment is 0",
-        "optimize('@.t', defer_index_remap => true)": "NotSupportedError: defer_index_remap",
+        "optimize('@.t', max_source_fragments => 0)": "InvalidInputError: max_source_fragments is 0",
         "optimize('@.t', order => 'id')": "order",
         "optimize(NULL)": "`table` of optimize is NULL",
         "optimize('@.t', order_by => 'id')": r"`order_by` of optimize is of type STRING.*ARRAY<STRING>.*array\(",

@@ -10,7 +10,7 @@ from lance_format.progress import Report, Work, reported
 from lance_format.table.changes.columns.metadata import update_config
 from lance_format.table.changes.write.settings import AUTO_CLEANUP_KEYS, auto_cleanup_entries
 from lance_format.table.fragments.writer import DEFAULT_MAX_BYTES_PER_FILE
-from lance_format.table.indices.building import IndexPlan, optimize_indices, plan_optimize_indices
+from lance_format.table.indices.building import IndexPlan, indices_behind, optimize_indices, plan_optimize_indices
 from lance_format.table.maintenance.compaction import (
     CompactionMetrics,
     CompactionPlan,
@@ -25,6 +25,7 @@ from lance_format.table.maintenance.row_sort import sort_rows
 from lance_format.table.scan.options import OrderBy
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, divided_by
 from lance_format.table.versions.open_table import OpenTable
+from lance_format.table.versions.table_version import Attempt, TableVersion
 
 
 @checked_methods
@@ -75,7 +76,7 @@ class DatasetOptimizer:
     def compact_files(self, *, progress: Report = None, **options: Unpack[CompactionKeywords]) -> CompactionMetrics:
         """Combine small fragments, and remove deleted rows and dropped columns from the files.
 
-        Indices without stable row ids cover the new fragments only after `optimize_indices`.
+        Indices that covered the fragments are updated, in a version of its own, unless `defer_index_remap` is set.
 
         Parameters
         ----------
@@ -90,13 +91,20 @@ class DatasetOptimizer:
         CompactionMetrics
             Zeros if no fragment is worth rewriting; there is no new version then.
         """
+
+        def attempt(table: TableVersion) -> tuple[TableVersion, CompactionMetrics]:
+            return compact_files(table, CompactionOptions.choose(table, options))
+
+        defers = CompactionOptions.choose(self._dataset._table, options).defer_index_remap
         with reported(progress, "compact", Work.WRITING):
-            return self._dataset._change(lambda table: compact_files(table, CompactionOptions.choose(table, options)))
+            return self._change_rows(attempt, defers)
 
     def sort_rows(self, order_by: OrderBy, *, progress: Report = None) -> CompactionMetrics:
         """Rewrite all fragments with their rows sorted, so that filters on these columns skip most of them.
 
         The sort columns of all rows are in memory. `plan_row_rewrite` takes rows that another program sorts.
+
+        Indices that covered the fragments are updated, in a version of its own.
 
         Parameters
         ----------
@@ -111,7 +119,31 @@ class DatasetOptimizer:
             If there is no such column, or none to sort by.
         """
         with reported(progress, "sort", Work.WRITING):
-            return self._dataset._change(lambda table: sort_rows(table, order_by))
+            return self._change_rows(lambda table: sort_rows(table, order_by))
+
+    def _change_rows(self, attempt: Attempt[CompactionMetrics], defers: bool = False) -> CompactionMetrics:
+        """Replace fragments, and update the indices that covered them."""
+        behind: list[str] = []
+
+        def change(table: TableVersion) -> tuple[TableVersion, CompactionMetrics]:
+            after, metrics = attempt(table)
+            behind[:] = indices_behind(table, after)
+            return after, metrics
+
+        metrics = self._dataset._change(change)
+        if behind and not defers:
+            self._dataset._move(lambda table: optimize_indices(table, index_names=_left(table, behind)))
+        return metrics
+
+    def indices_behind(self, before: OpenTable) -> list[str]:
+        """Return the names of indices that covered fragments of an earlier version which were replaced since.
+
+        Parameters
+        ----------
+        before : LanceDataset
+            The earlier version.
+        """
+        return indices_behind(before._table, self._dataset._table)
 
     def plan_row_rewrite(
         self,
@@ -214,3 +246,9 @@ class DatasetOptimizer:
     def disable_auto_cleanup(self) -> None:
         """Turn off automatic cleanups."""
         self._dataset._move(lambda table: update_config(table, dict.fromkeys(AUTO_CLEANUP_KEYS)))
+
+
+def _left(table: TableVersion, names: Iterable[str]) -> list[str]:
+    """Return the names of indices that a table still has."""
+    there = {index.name for index in table.manifest.indices}
+    return [name for name in names if name in there]

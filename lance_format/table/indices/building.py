@@ -10,6 +10,8 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError
 from lance_format.lazy_dataclasses import dataclass
@@ -276,6 +278,21 @@ def optimize_indices(
         table, index_names=index_names, num_indices_to_merge=num_indices_to_merge, retrain=retrain
     )
     return run_change(table, plan)[0]
+
+
+def indices_behind(before: TableVersion, after: TableVersion) -> list[str]:
+    """Return the names of indices that covered fragments which have been replaced since.
+
+    Parameters
+    ----------
+    before, after : TableVersion
+        An earlier version, and a later one whose indices are meant. Those of kinds that this library does not make are
+        left out.
+    """
+    gone = np.setdiff1d(before.manifest.fragments.columns.ids, after.manifest.fragments.columns.ids)
+    covering = {index.name for index in before.manifest.indices if np.isin(index.covered_ids(), gone).any()}
+    left = dict.fromkeys(index.name for index in after.manifest.indices if not index.is_system)
+    return [name for name in left if name in covering and can_rebuild(after, name)]
 
 
 def can_rebuild(table: TableVersion, name: str) -> bool:

@@ -20,7 +20,6 @@ _OTHERS = {
     "max_rows_per_group": 1024,
     "num_threads": None,
     "io_buffer_size": None,
-    "defer_index_remap": False,
     "index_remap_mode": "Direct",
     "compaction_mode": None,
     "enable_binary_copy": False,
@@ -36,7 +35,6 @@ class _Tuning(TypedDict, total=False):
 
     binary_copy_read_batch_bytes: int | None
     compaction_mode: str | None
-    defer_index_remap: bool | None
     io_buffer_size: int | None
     max_overlays_per_fragment: int | None
     max_rows_per_group: int | None
@@ -56,6 +54,7 @@ class CompactionKeywords(_Tuning, total=False):
     max_source_bytes: int | None
     excluded_fragment_ids: Iterable[int] | None
     data_storage_version: str | None
+    defer_index_remap: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +80,9 @@ class CompactionOptions:
     data_storage_version : str, optional
         File format version of the new files, by default that of the table. The table's own stays, except 0.1: such a
         table is rewritten as a whole, and gets the newer version.
+    defer_index_remap : bool
+        Whether indices are left without the new fragments until the next `optimize_indices`. By default those that
+        covered their predecessors are updated, in a version of its own.
     """
 
     target_rows_per_fragment: int = DEFAULT_MAX_ROWS_PER_FILE
@@ -93,6 +95,7 @@ class CompactionOptions:
     max_source_bytes: int | None = None
     excluded_fragment_ids: frozenset[int] = frozenset()
     data_storage_version: str | None = None
+    defer_index_remap: bool = False
 
     @classmethod
     def choose(cls, table: TableVersion, wanted: Mapping[str, Any]) -> CompactionOptions:
@@ -151,7 +154,6 @@ class CompactionOptions:
                 found[field.name] = _checked(field.name, field.default if value is None else value, field.default)
         if values.get("enable_binary_copy_force"):
             _is_tuning("compaction_mode", "force_binary_copy")
-        _is_tuning("defer_index_remap", values.get("defer_index_remap"))
         return cls(**found)
 
 
@@ -165,8 +167,6 @@ def _choose_version(table: TableVersion, name: str) -> FileVersion:
 
 def _is_tuning(name: str, value: Any) -> bool:
     """Return whether an option is a tuning option of pylance."""
-    if name == "defer_index_remap" and value:
-        raise NotSupportedError("defer_index_remap is not supported: indices are never remapped")
     if name == "compaction_mode" and value == "force_binary_copy":
         raise NotSupportedError("compaction_mode='force_binary_copy' is not supported: rows are always encoded again")
     return name in _Tuning.__annotations__

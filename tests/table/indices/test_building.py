@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -117,11 +118,33 @@ def test_updating_reads_new_fragments_only(tmp_path: Path) -> None:
     table.optimize.optimize_indices()
     assert sum("/data/" in name for name in store.opened) == 2
     assert parts(tmp_path) == [("a_idx", [0, 1, 2, 3, 4, 5, 6])]
-    table.optimize.compact_files(target_rows_per_fragment=1000)
+    table.optimize.compact_files(target_rows_per_fragment=1000, defer_index_remap=True)
     assert parts(tmp_path) == [("a_idx", [])]
     assert pruned(table, "a = 3") == {}
     table.optimize.optimize_indices()
     assert pruned(table, "a = 3") == {7: [(0, 10)]}
+
+
+@pytest.mark.parametrize("kind", ["ZONEMAP", "BTREE", "BITMAP"])
+@pytest.mark.parametrize("stable", [False, True])
+def test_indices_follow_rewritten_fragments(tmp_path: Path, kind: str, stable: bool) -> None:
+    table = make(tmp_path, enable_stable_row_ids=stable)
+    table.create_scalar_index("a", kind)
+    table.create_scalar_index("s", "ZONEMAP", train=False)
+    lance.dataset(str(tmp_path)).create_scalar_index("s", "NGRAM", "words")
+    table.checkout_latest()
+    table.delete("a % 5 = 3")
+    version = table.version
+    metrics = table.optimize.compact_files(target_rows_per_fragment=50, materialize_deletions_threshold=0.1)
+    assert metrics.fragments_removed == 5
+    fragments = sorted(fragment.fragment_id for fragment in table.get_fragments())
+    assert parts(tmp_path) == [("s_idx", []), ("words", []), ("a_idx", fragments)]
+    assert table.version == version + 2
+    table.optimize.sort_rows(["s"])
+    assert table.version == version + 4
+    assert parts(tmp_path)[2][1] == [fragment.fragment_id for fragment in table.get_fragments()]
+    assert table.to_table(filter="a = 97")["a"].to_pylist() == [97]
+    assert lance.dataset(str(tmp_path)).to_table(filter="a = 97")["a"].to_pylist() == [97]
 
 
 def test_parts(tmp_path: Path) -> None:
@@ -220,7 +243,7 @@ def test_changes_at_the_same_time(tmp_path: Path) -> None:
     with pytest.raises(RetryableCommitConflictError):
         optimize_indices(stale)
     before = sorted((tmp_path / "_indices").rglob("*.lance"))
-    lance_format.dataset(tmp_path).optimize.compact_files(target_rows_per_fragment=1000)
+    lance_format.dataset(tmp_path).optimize.compact_files(target_rows_per_fragment=1000, defer_index_remap=True)
     with pytest.raises(RetryableCommitConflictError):
         create_scalar_index(made, "s", "ZONEMAP")
     assert sorted((tmp_path / "_indices").rglob("*.lance")) == before, "nothing is left of what did not land"
