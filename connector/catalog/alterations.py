@@ -22,11 +22,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from connector.catalog.properties import check_changeable
 from connector.catalog.type_changes import change_type, entries_of_renamed
 from connector.jobs.running import run
+from connector.jobs.threads import active_session
 from connector.types.field_metadata import declare_primary_key
 from connector.types.new_columns import read_column, read_new_columns
 from lance_format import InvalidInputError, LanceDataset, NotSupportedError
@@ -125,7 +125,7 @@ def _alter_columns(dataset: LanceDataset, changes: Changes) -> None:
         if kind == "name":
             alteration["metadata"] = entries_of_renamed(dataset.schema, change["name"])
     plan = dataset.plan_alter_columns(*alterations.values())
-    run(SparkSession.getActiveSession(), dataset, plan, description=f"alter columns {', '.join(alterations)}")
+    run(active_session(), dataset, plan, description=f"alter columns {', '.join(alterations)}")
 
 
 def _alter_comments(dataset: LanceDataset, changes: Changes) -> None:

@@ -1,4 +1,4 @@
-"""The active session of a thread, in which Spark looks for the data source of a write if it is none of Java's."""
+"""The active session of a thread: that of its statement, in which Spark also looks for the data source of a write."""
 
 from __future__ import annotations
 
@@ -10,6 +10,26 @@ from connector.jobs.labels import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def active_session() -> SparkSession | None:
+    """Return the session of the statement that this thread runs; None if there is none.
+
+    `SparkSession.getActiveSession` returns the latest session of this process that Python made active, whoever asks.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context: Any = SparkContext._active_spark_context
+    if context is None:
+        return None
+    found = context._jvm.org.apache.spark.sql.classic.SparkSession.getActiveSession()
+    if not found.isDefined():
+        return None
+    latest: Any = SparkSession._activeSession
+    if latest is not None and latest._jsparkSession.equals(found.get()):
+        return latest  # type: ignore[no-any-return]
+    return SparkSession(context, found.get())
 
 
 @contextlib.contextmanager

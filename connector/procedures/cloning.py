@@ -17,7 +17,7 @@ def clone(target: Target, *, to: str, version: int | None, tag: str | None, shal
     ----------
     target : Target
     to : str
-        The directory of the clone.
+        The directory of the clone, as an absolute path or a URI.
     version, tag
         One of them may name the version.
     shallow : bool, optional
@@ -31,8 +31,13 @@ def clone(target: Target, *, to: str, version: int | None, tag: str | None, shal
     Raises
     ------
     InvalidInputError
-        If both a version and a tag are given, or the directory is not allowed.
+        If both a version and a tag are given, or the directory is relative or not allowed.
     """
+    if not to.startswith("/") and "://" not in to and not to.startswith("file:/"):
+        raise InvalidInputError(
+            f"clone takes the directory of the clone as an absolute path or a URI, not {to!r}; in a catalog, that of a"
+            " table t is <root>/<namespace>/t.lance"
+        )
     if version is not None and tag is not None:
         raise InvalidInputError("clone takes one of the arguments version and tag, not both")
     dataset = target.open()

@@ -6,7 +6,6 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import SparkSession
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -18,6 +17,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from connector.jobs.threads import active_session
 from connector.options.options import LanceOptions
 from connector.procedures.adding import add_columns
 from connector.procedures.cloning import clone
@@ -170,7 +170,7 @@ PROCEDURES: dict[str, Procedure] = {
         clone,
         "Make a version of the table a table of its own.",
         (
-            _required("to", _TEXT, "the directory of the clone"),
+            _required("to", _TEXT, "the directory of the clone: an absolute path or a URI"),
             Parameter("version", _LONG, "the version to clone; the latest by default"),
             Parameter("tag", _TEXT, "the tag of the version to clone"),
             Parameter("shallow", _FLAG, "share the files instead of copying them", "false"),
@@ -223,7 +223,7 @@ def call(options: LanceOptions, name: str, arguments: Mapping[str, Any]) -> dict
     missing = [each.name for each in procedure.parameters if each.default is None and arguments.get(each.name) is None]
     if missing:
         raise InvalidInputError(f"the argument {missing[0]!r} of {name} is NULL: a value is needed")
-    result = procedure.call(Target(SparkSession.getActiveSession(), options), arguments)
+    result = procedure.call(Target(active_session(), options), arguments)
     rows = [[_external(value) for value in row] for row in result.rows]
     return {"schema": result.schema.json(), "rows": rows}
 

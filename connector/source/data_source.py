@@ -78,7 +78,6 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -95,6 +94,7 @@ from connector.dml.delta_writer import DeltaWriter
 from connector.dml.driver_delete import delete_rows
 from connector.dml.refusals import check_change
 from connector.jobs.row_search import find_replaced_rows
+from connector.jobs.threads import active_session
 from connector.metadata.reading import MetadataReader, describe_metadata, open_described, refuse_writing, schema_of
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at, open_snapshot
@@ -249,7 +249,7 @@ class LanceDataSource(DataSource):
 
     def find_replaced_rows(self) -> bytes:
         """Find the rows that a write replaces; see `connector.jobs.row_search`."""
-        return find_replaced_rows(SparkSession.getActiveSession(), self._replaced_rows(self._parsed_options))
+        return find_replaced_rows(active_session(), self._replaced_rows(self._parsed_options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a read of the columns of `schema`."""

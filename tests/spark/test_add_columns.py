@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import lance
@@ -67,6 +68,20 @@ def test_some_rows_and_columns(catalog: Catalog, table: LanceDataset) -> None:
     assert add(catalog, "'v', columns => array('a', 'b')") == [(["a", "b"], table.version + 1)]
     check(table, "a", "id % 3 = 0")
     assert catalog.sql("SELECT * FROM @.t WHERE id = 6") == [(6, "bird 6", 12, [6.0, 1.0])]
+
+
+@pytest.mark.slow
+def test_views_and_settings_are_those_of_the_session_that_calls(catalog: Catalog, table: LanceDataset) -> None:
+    other = dataclasses.replace(catalog, spark=catalog.spark.newSession())
+    other.spark.conf.set("spark.lance.planner.enabled", "true")
+    for setting, value in (("", "lance.Catalog"), (".root", str(catalog.root))):
+        other.spark.conf.set(f"spark.sql.catalog.{catalog.name}{setting}", value)
+    for session, factor in ((catalog, 3), (other, 2)):
+        session.spark.table(f"{catalog.name}.db.t").selectExpr(
+            "_rowaddr", f"id * {factor} AS twice"
+        ).createOrReplaceTempView("v")
+    add(other, "'v'")
+    check(table, "twice")
 
 
 @pytest.mark.slow

@@ -74,6 +74,9 @@ def test_a_deep_clone_by_a_procedure(catalog: Catalog) -> None:
     catalog.refuses(call, "DatasetExistsError: .* exists")
     catalog.refuses(call.replace("/c.lance", "/d.lance").replace("=> 1", "=> 0"), "0")
     catalog.refuses(call.replace("version => 1", "version => 1, tag => 't'"), "one of the arguments version and tag")
+    for name in ("db.e", "e.lance", f"{catalog.name}.db.e"):
+        catalog.refuses(call.replace(catalog.path("c"), name), "absolute path or a URI, not")
+        assert not Path(name).exists()
 
 
 def test_lance_table(spark: SparkSession, source: str, tmp_path: Path) -> None:
