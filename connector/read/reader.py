@@ -93,6 +93,7 @@ class LanceReader(DataSourceReader):
             self._sizes["split_size_bytes"] = options.split_size_bytes
         self._scanner(dataset)  # Raises the errors of a filter here.
 
+    @told_briefly
     def partitions(self) -> Sequence[InputPartition]:
         """Divide the scan into tasks of about the same size. Without a task Spark makes an empty partition.
 

@@ -1,4 +1,4 @@
-"""Errors of tasks as users see them: Spark shows the traceback above the message, and most of it is ours."""
+"""Errors as users see them: Spark shows the traceback above the message, and most of it is ours."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _log = logging.getLogger(__name__)
 def told_briefly(work: Callable[P, T]) -> Callable[P, T]:
     """Let errors of the library leave a function, or a generator, without their traceback, which is logged.
 
-    Other errors are no answers to users, and keep it.
+    Spark shows it with errors of tasks, and without the planner with those of the processes that plan and commit. Other
+    errors are no answers to users, and keep it.
     """
     if inspect.isgeneratorfunction(work):
 
@@ -43,5 +44,5 @@ def told_briefly(work: Callable[P, T]) -> Callable[P, T]:
 
 
 def _brief(error: LanceError) -> LanceError:
-    _log.debug("a task fails", exc_info=error)
+    _log.debug("work for Spark fails", exc_info=error)
     return error.with_traceback(None)

@@ -118,6 +118,7 @@ from connector.protocol import (
 )
 from connector.read.pushed import Pushed
 from connector.read.reader import create_reader
+from connector.read.task_errors import told_briefly
 from connector.stream.changes import (
     ChangesReader,
     describe_feed,
@@ -159,6 +160,7 @@ class LanceDataSource(DataSource):
     options: MutableMapping[str, str]
     _snapshot: tuple[str, int] | None = None
 
+    @told_briefly
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         if _CHECKPOINT in self._given:
@@ -170,6 +172,7 @@ class LanceDataSource(DataSource):
         """Return the name that `format` takes."""
         return "lance"
 
+    @told_briefly
     def schema(self) -> StructType | str:
         """Look the schema up in the table: the columns that the options `columns` and `metadata_columns` name.
 
@@ -251,6 +254,7 @@ class LanceDataSource(DataSource):
         """Find the rows that a write replaces; see `connector.jobs.row_search`."""
         return find_replaced_rows(active_session(), self._replaced_rows(self._parsed_options))
 
+    @told_briefly
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a read of the columns of `schema`."""
         if PRIVATE in self._given:
@@ -273,6 +277,7 @@ class LanceDataSource(DataSource):
             return FirstRowsReader(options, schema, pushed)
         return create_reader(options, schema, pushed)
 
+    @told_briefly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write; invalid writes are refused here, before a task runs."""
         if PRIVATE in self._given:
@@ -306,6 +311,7 @@ class LanceDataSource(DataSource):
         """Commit or abort a write for the planner bridge."""
         end_write(json.loads(self._given[WRITTEN]), aborts=aborts)
 
+    @told_briefly
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Plan a stream of the rows that versions add, or of the changes of rows."""
         return create_stream_reader(self._parsed_options, schema, Pushed.parse(self.options).parallelism)
@@ -314,6 +320,7 @@ class LanceDataSource(DataSource):
         """Answer a question about a stream; see `connector.stream.driver_streams`."""
         return answer_stream(self, json.loads(self._given[STREAM]), schema)
 
+    @told_briefly
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:
         """Plan the write of one batch of a stream, or its commit; see `connector.stream.sink`."""
         options, form = self._parsed_options, SinkForm.parse(self._given.get(SINK), replaces=overwrite)

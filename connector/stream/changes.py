@@ -204,6 +204,7 @@ class ChangesReader(DataSourceReader):
             parts += plan_changes(self._rows, self._log, found, Commit(version, self._log.timestamp(version)))
         return pack(parts, self._rows)
 
+    @told_briefly
     def partitions(self) -> Sequence[InputPartition]:
         """Divide the changes among tasks."""
         return self.tasks

@@ -124,6 +124,7 @@ class StreamSink(DataSourceStreamArrowWriter):
                 pass
         return SinkMessage(marker, self._plan, context.attemptNumber() > 0, self._write(iterator))
 
+    @told_briefly
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Make the rows of all partitions one version of the table, unless it has the batch.
 

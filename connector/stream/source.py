@@ -121,6 +121,7 @@ class LanceStreamReader(DataSourceStreamReader):
         position = self._position
         return None if position is None else position.version - (not position.is_snapshot)
 
+    @told_briefly
     def initialOffset(self) -> dict[str, Any]:
         """Return where a new query starts: before the rows of the latest version, unless options say otherwise.
 
@@ -131,6 +132,7 @@ class LanceStreamReader(DataSourceStreamReader):
         """
         return self._initial().to_json()
 
+    @told_briefly
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # of Spark 4.1
         """Return the offset after the latest version."""
         version = self._latest() + 1
@@ -140,6 +142,7 @@ class LanceStreamReader(DataSourceStreamReader):
             initial = Offset(version)
         return initial.moved(version, self._identity(version - 1)).to_json()
 
+    @told_briefly
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Divide the rows between two offsets among tasks.
 
@@ -288,10 +291,12 @@ if LIMITS_BATCHES:
                 return ReadMaxFiles(changes.max_files)
             return ReadAllAvailable() if changes.max_bytes is None else ReadMaxBytes(changes.max_bytes)
 
+        @told_briefly
         def reportLatestOffset(self) -> dict[str, Any]:
             """Return the offset after the latest version that was seen."""
             return Offset(self._seen + 1).to_json()
 
+        @told_briefly
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # type: ignore[override]
             """Return where the next batch ends.
 

@@ -163,6 +163,7 @@ class LanceWriter(DataSourceArrowWriter):
         batches = (to_stored(self._by_stored_names(batch), self._schema) for batch in iterator)
         return LanceCommitMessage.of(number, attempt, self._table_write.write_fragments(batches))
 
+    @told_briefly
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Make the fragments of all partitions, in their order, a new version of the table.
 

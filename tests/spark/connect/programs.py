@@ -29,6 +29,8 @@ for mode in ("error", "ignore"):
 found["named"] = error_of(lambda: birds.write.format("lance").mode("append").saveAsTable("birds_table"))
 found["option error"] = error_of(lambda: load(versoin=1).collect())
 found["missing"] = error_of(lambda: spark.read.format("lance").load(f"{directory}/nothing.lance").collect())
+found["misfit"] = error_of(lambda: birds.selectExpr("name AS id").write.format("lance").mode("append").save(table))
+found["filter error"] = error_of(lambda: load(filter="nope = 1").collect())
 
 spark.sql(f"CREATE TEMPORARY VIEW birds USING lance OPTIONS (path '{table}')")
 spark.sql("INSERT INTO birds VALUES (20, 'auk', NULL)").collect()

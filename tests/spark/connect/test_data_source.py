@@ -35,6 +35,14 @@ def test_options(found: Any) -> None:
     assert found["metadata"] == 2
     assert "unknown option 'versoin': did you mean 'version'" in found["option error"]
     assert "there is no Lance table at" in found["missing"]
+    assert "SchemaMismatchError: the data does not fit the table" in found["misfit"]
+    assert "InvalidInputError: there is no column 'nope'" in found["filter error"]
+
+
+def test_errors_have_one_line_of_our_traceback(found: Any) -> None:
+    for name in ("option error", "missing", "misfit", "filter error"):
+        assert found[name].count("/connector/") == 1
+        assert "/lance_format/" not in found[name]
 
 
 def test_save_modes_that_need_the_planner_are_refused(found: Any) -> None:
