@@ -15,7 +15,15 @@ from connector.stream.changes_columns import ReadColumns
 from connector.types.arrays import Origin
 from connector.types.batches import split
 from connector.types.schemas import to_exchange_schema
-from lance_format import FragmentMetadata, LanceDataset, LanceScanner, RowChange, ScanTask, VersionNotFoundError
+from lance_format import (
+    FragmentMetadata,
+    LanceDataset,
+    LanceScanner,
+    NotSupportedError,
+    RowChange,
+    ScanTask,
+    VersionNotFoundError,
+)
 from lance_format.lazy_dataclasses import dataclass
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
@@ -239,10 +247,22 @@ def plan_parts(
     commit : Commit
     names : mapping of str to Origin
         Where the version has columns; see `ReadColumns.names_in`.
+
+    Raises
+    ------
+    NotSupportedError
+        If several fragments have the id of a changed one.
     """
+    changed = {change.fragment_id for change in changes}
+    shared = changed & dataset.repeated_fragment_ids()
+    if shared:
+        raise NotSupportedError(
+            f"version {dataset.version} of {dataset.uri} lists several fragments of the id {min(shared)}, which streams"
+            " and the change feed cannot tell apart; overwrite the table, and start a new query"
+        )
     sizes = {
         fragment.fragment_id: row_bytes(fragment.metadata)
-        for fragment in map(dataset.get_fragment, {change.fragment_id for change in changes})
+        for fragment in map(dataset.get_fragment, changed)
         if fragment is not None
     }
     whole = [change.fragment_id for change in changes if change.offsets is None]

@@ -9,6 +9,7 @@ import json
 import pickle
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -24,6 +25,7 @@ from lance_format import (
     ChangeLog,
     InvalidInputError,
     LanceDataset,
+    NotSupportedError,
     SchemaMismatchError,
     VersionNotFoundError,
     dataset,
@@ -32,6 +34,7 @@ from lance_format import (
 from lance_format.object_store.local import LocalStore
 from lance_format.object_store.store import FirstNames
 from lance_format.table.format.table_directory import TableDirectory
+from tests.table.versions.test_old_tables import _change_latest as change_latest
 
 needs_limits = pytest.mark.skipif(not LIMITS_BATCHES, reason="Spark 4.1 does not let sources limit batches")
 
@@ -341,6 +344,17 @@ def test_a_changed_column_of_the_filter_stops_the_stream(table: LanceDataset, pa
     table.alter_columns({"path": "v", "name": "w"})
     with pytest.raises(SchemaMismatchError, match="changed the columns"):
         reader.partitions(Offset(2).to_json(), Offset(3).to_json())
+
+
+def test_fragments_that_share_an_id_are_refused(path: str) -> None:
+    for first in (0, 10, 20):
+        write_dataset(numbers(first, first + 10), path, mode="append")
+    change_latest(Path(path), lambda message: setattr(message.fragments[2], "id", 1))
+    for options in ({}, {"startingVersion": 3}, {"readChangeFeed": True}):
+        with pytest.raises(NotSupportedError, match="several fragments of the id 1, which streams"):
+            Stream(path, **options).batches()
+    write_dataset(numbers(30, 35), path, mode="append")
+    assert Stream(path, startingVersion=4).ids() == [list(range(30, 35))]
 
 
 def test_cleanups_lose_what_was_not_read(table: LanceDataset, path: str) -> None:

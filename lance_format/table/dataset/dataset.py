@@ -338,6 +338,10 @@ class LanceDataset(DatasetReports, DatasetChanges, DatasetColumns, DatasetMetada
         """Return the ids of the fragments, as a set; cheaper than `get_fragments`."""
         return pyroaring.BitMap(self._table.manifest.fragments.columns.ids.astype(np.uint32))
 
+    def repeated_fragment_ids(self) -> frozenset[int]:
+        """Return the ids that several fragments have, as in some tables of early releases."""
+        return self._table.manifest.fragments.repeated_ids
+
     @property
     def max_field_id(self) -> int:
         """The highest field id ever assigned, dropped fields included."""

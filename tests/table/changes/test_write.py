@@ -243,6 +243,20 @@ class TestAbort:
         assert planned.abort(fragments) == []
         assert column(path) == list(range(21))
 
+    @pytest.mark.parametrize("is_created_again", [False, True])
+    def test_no_file_stays_where_the_table_was_dropped(self, path: Path, is_created_again: bool) -> None:
+        lance_format.write_dataset(rows(10, 20), path, mode="append")
+        planned = plan(path)
+        shutil.rmtree(path)
+        if is_created_again:
+            lance_format.write_dataset(rows(0, 3), path)
+        fragments = write(planned, 10, 20)
+        with pytest.raises(LanceError):
+            planned.commit(fragments)
+        assert len(planned.abort(fragments)) == 1
+        assert len(list(path.glob("data/*"))) == is_created_again
+        assert not is_created_again or column(path) == [0, 1, 2]
+
     def test_when_the_versions_cannot_be_read_nothing_goes(self, path: Path) -> None:
         planned = plan(path)
         fragments = write(planned, 10, 20)
@@ -290,9 +304,10 @@ class TestAbort:
         for file in sorted(path.rglob("*"), reverse=True):
             file.rmdir() if file.is_dir() else file.unlink()
         try:
-            assert planned.abort(fragments) == []
+            planned.abort(fragments)
         except LanceError:
             pytest.fail("an abort follows a failure and must not hide it")
+        assert list(path.rglob("*")) == []
 
 
 @pytest.mark.parametrize(("entry", "what"), [({b"\xff": "v"}, "key"), ({"k": b"\xff"}, r"value b'\\xff' of the key")])

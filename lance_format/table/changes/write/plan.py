@@ -197,9 +197,8 @@ class TableWrite:
         directory = TableDirectory.at(self.uri, self.options.storage_options)
         with contextlib.suppress(LanceError):  # Undecidable: a cleanup finds unreferenced files.
             history = load_history(directory)
-            if history.latest >= self.read_version and not history.find_transaction(
-                self.uuid, self.read_version, strays=True
-            ):
+            is_there = history.latest >= self.read_version  # Else it was dropped, and perhaps created again.
+            if not history.find_transaction(self.uuid, self.read_version if is_there else 0, strays=True):
                 return self.discard(fragments)
         return []
 
