@@ -69,7 +69,7 @@ class ReadColumns:
     def names_in(self, dataset: LanceDataset, log: ChangeLog) -> dict[str, Origin]:
         """Return where a version has each column of the table, without columns that the version lacks.
 
-        Most often, the columns of the version alone tell. Only if not, the versions in between are opened.
+        Most often, the columns and files of the two versions tell. Only if not, the versions in between are opened.
 
         Parameters
         ----------
@@ -78,13 +78,13 @@ class ReadColumns:
         log : ChangeLog
         """
         stored, types = tuple(dataset.lance_schema.fields()), self.types
-        if stored == self.fields:
-            return {field.name(): Origin(field.name()) for field in stored}
-        same = {number: number for number in _ids(self.fields)}
-        by_name, by_id = _find(self.fields, types, stored, None), _find(self.fields, types, stored, same)
-        if by_name == by_id and same.keys() <= _ids(stored):
-            return by_id
         first, last = sorted((dataset.version, self.version))
+        ids = frozenset(_ids(self.fields))
+        same = {number: number for number in ids}
+        by_name, by_id = _find(self.fields, types, stored, None), _find(self.fields, types, stored, same)
+        is_same = stored == self.fields or (by_name == by_id and ids <= _ids(stored))
+        if is_same and (last == dataset.version or log.keeps_fields(first, last, ids)):
+            return by_id
         if not log.keeps_field_ids(first, last):
             return by_name
         if last == dataset.version:

@@ -302,6 +302,25 @@ def test_a_column_with_the_name_of_one_that_was_dropped_is_another(table: LanceD
     assert [row["id"] for row in Stream(path, filter="v IS NULL AND id > 7").between(start, end)] == [8, 9]
 
 
+def test_a_column_with_the_name_and_the_id_of_one_that_was_dropped_is_another(table: LanceDataset, path: str) -> None:
+    table.drop_columns(["v"])
+    write_dataset({"id": [10]}, path, mode="append")
+    dataset(path).optimize.compact_files()
+    dataset(path).add_columns({"v": "cast(id * 7 AS string)"})
+    assert _schemas(path, 1)[0] == _schemas(path, 1)[-1]
+    start, end = Offset.initial(1, is_snapshot=True, after="").to_json(), Offset(2).to_json()
+    assert [row["v"] for row in Stream(path).between(start, end)] == [None] * 10
+    assert Stream(path, filter="v IS NOT NULL").between(start, end) == []
+    feed = Stream(path, readChangeFeed=True, startingVersion=1)
+    changes = feed.between(Offset(1).to_json(), Offset(dataset(path).version + 1).to_json())
+    assert {row["_commit_version"] for row in changes if row["v"] is not None} == {dataset(path).version}
+    write_dataset(numbers(11, 13), path, mode="append")
+    start, end = Offset(dataset(path).version).to_json(), Offset(dataset(path).version + 1).to_json()
+    write_dataset(numbers(13, 14), path, mode="append")
+    dataset(path).optimize.compact_files()
+    assert [row["v"] for row in Stream(path).between(start, end)] == ["11", "12"]
+
+
 def _schemas(path: str, first: int) -> list[Any]:
     return [dataset(path, version=number).lance_schema for number in range(first, dataset(path).version + 1)]
 

@@ -6,7 +6,7 @@ import bisect
 import dataclasses
 import datetime
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Set
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, VersionNotFoundError
@@ -71,6 +71,7 @@ class ChangeLog:
         self._known: OrderedDict[int, tuple[Manifest, Transaction | None]] = OrderedDict()
         self._replaced_columns: dict[int, bool] = {}
         self._column_steps: dict[int, _ColumnStep] = {}
+        self._kept_since: dict[tuple[int, Set[int]], int] = {}
 
     def latest_version(self) -> int:
         """Look up the latest version: by one request, however many versions there are; see `VersionWatch`."""
@@ -239,6 +240,44 @@ class ChangeLog:
         if before.schema.fields == after.schema.fields or not isinstance(operation, Overwrite | Restore):
             return False
         return isinstance(operation, Overwrite) or not self.keeps_field_ids(operation.version, version - 1)
+
+    def keeps_fields(self, version: int, later: int, ids: Set[int]) -> bool:
+        """Return whether no version between two that have fields of some ids lacks one of them.
+
+        If one does, the field was dropped, and a compaction may have freed its id for another. Most often a data file
+        that both versions have tells that none was dropped. Otherwise the versions in between are read.
+
+        Parameters
+        ----------
+        version, later : int
+        ids : set of int
+
+        Returns
+        -------
+        bool
+            True if that is unknown, because a version in between is not there.
+        """
+        if self._kept_since.get((later, ids), later) <= version:
+            return True
+        try:
+            if not self._share_files(version, later, ids):
+                for number in range(version + 1, later):
+                    if not ids <= self._column_step(number).ids:
+                        return False
+        except VersionNotFoundError:
+            return True
+        self._kept_since[later, ids] = version
+        return True
+
+    def _share_files(self, version: int, later: int, ids: Set[int]) -> bool:
+        """Return whether data files that two versions have, of the first fragment, hold the fields."""
+        before, after = self._load(version)[0], self._load(later)[0]
+        for fragment in before.fragments[:1]:
+            found = after.fragments.find(fragment.id)
+            kept = {file.path: set(file.fields) for file in (() if found is None else found.files)}
+            held = {number for file in fragment.files for number in file.fields if number in kept.get(file.path, ())}
+            return held.issuperset(field.id for field in before.schema.walk() if field.id in ids and not field.children)
+        return False
 
     def former_field_ids(self, version: int, later: int) -> dict[int, int]:
         """Return the ids that the columns of a later version had in a version that has them.
