@@ -76,6 +76,8 @@ _CAUSES = (
     ),
 )
 _BUSY = re.compile(r"status code: (?:429|503) |SlowDown|ServerBusy")
+_SILENT = re.compile(r"performing HEAD [^\n]* status code: 400 ")
+"""A refusal without a body, since replies to HEAD have none."""
 _RETRIES = re.compile(r"after (\d+) retries")
 _PROVIDER = re.compile(r"credential provider: (?:\w+Error: )?([^\n]*)")
 _BROKEN = (
@@ -176,6 +178,12 @@ class CloudErrors:
         if any(mark in kind or mark in text for mark in _DENIED):
             right = _RIGHTS[self._provider][self._action]
             return StorageError(f"{failed}: access denied; grant these credentials {right} on it, or use others")
+        if self._provider == "s3" and _SILENT.search(text):
+            return StorageError(
+                f"{failed}: the store refuses the request, and gives no reason to a HEAD request, as S3 does if the"
+                " credentials have expired; check them, give a credential_provider, or use those of the environment"
+                f" ({self._summarize(text)})"
+            )
         if _BUSY.search(text):
             retries = _RETRIES.search(text)
             return StorageError(

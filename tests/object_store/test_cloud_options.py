@@ -269,6 +269,15 @@ def test_what_is_denied_is_named(s3_server: ObjectServer, status: int, body: str
         assert not isinstance(failed.value, FileNotFoundError)
 
 
+def test_a_refusal_without_a_body_names_expired_credentials(s3_server: ObjectServer) -> None:
+    """S3 answers 400 to HEAD requests with expired credentials, and replies to HEAD have no body with the reason."""
+    proxy = Proxy(s3_server.endpoint)
+    with proxy.running(), proxy.failing(always(Fault(400), lambda request: request.method == "HEAD")):
+        store, root = resolve(s3_server.new_root(), {**s3_server.options, "aws_endpoint": proxy.endpoint})
+        with pytest.raises(StorageError, match=f"cannot look up {root}/key: .*if the credentials have expired"):
+            store.size(f"{root}/key")
+
+
 @pytest.mark.parametrize(
     ("cloud", "action", "right"),
     [
