@@ -6,7 +6,7 @@ import bisect
 import dataclasses
 import datetime
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence, Set
+from collections.abc import Hashable, Sequence
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, VersionNotFoundError
@@ -71,7 +71,7 @@ class ChangeLog:
         self._known: OrderedDict[int, tuple[Manifest, Transaction | None]] = OrderedDict()
         self._replaced_columns: dict[int, bool] = {}
         self._column_steps: dict[int, _ColumnStep] = {}
-        self._kept_since: dict[tuple[int, Set[int]], int] = {}
+        self._kept_since: dict[tuple[int, frozenset[int]], int] = {}
 
     def latest_version(self) -> int:
         """Look up the latest version: by one request, however many versions there are; see `VersionWatch`."""
@@ -241,7 +241,7 @@ class ChangeLog:
             return False
         return isinstance(operation, Overwrite) or not self.keeps_field_ids(operation.version, version - 1)
 
-    def keeps_fields(self, version: int, later: int, ids: Set[int]) -> bool:
+    def keeps_fields(self, version: int, later: int, ids: frozenset[int]) -> bool:
         """Return whether no version between two that have fields of some ids lacks one of them.
 
         If one does, the field was dropped, and a compaction may have freed its id for another. Most often a data file
@@ -250,7 +250,7 @@ class ChangeLog:
         Parameters
         ----------
         version, later : int
-        ids : set of int
+        ids : frozenset of int
 
         Returns
         -------
@@ -269,7 +269,7 @@ class ChangeLog:
         self._kept_since[later, ids] = version
         return True
 
-    def _share_files(self, version: int, later: int, ids: Set[int]) -> bool:
+    def _share_files(self, version: int, later: int, ids: frozenset[int]) -> bool:
         """Return whether data files that two versions have, of the first fragment, hold the fields."""
         before, after = self._load(version)[0], self._load(later)[0]
         for fragment in before.fragments[:1]:

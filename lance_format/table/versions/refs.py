@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, TypeVar
 
-from lance_format.errors import CorruptFileError, InvalidInputError, LanceError, StorageError
+from lance_format.errors import CommitStateUnknownError, CorruptFileError, InvalidInputError, LanceError, StorageError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, ObjectStore
 from lance_format.table.format.ref_names import check_branch_name, check_tag_name
@@ -153,6 +153,8 @@ def create_ref(main: TableDirectory, name: str, ref: Tag | Branch) -> None:
     ------
     InvalidInputError
         If the tag or branch exists.
+    CommitStateUnknownError
+        If the storage fails, and does not tell whether the tag is there.
     """
     store, path, content = main.store, _ref_path(main, name, ref), _serialize(ref)
     try:
@@ -161,9 +163,15 @@ def create_ref(main: TableDirectory, name: str, ref: Tag | Branch) -> None:
         if store.read(path, _MAX_REF_BYTES) != content:  # This very call may have created it and lost the reply.
             kind = type(ref).__name__.lower()
             raise InvalidInputError(f"the {kind} {name!r} of {main} exists; choose another name") from error
-    except StorageError:
-        with contextlib.suppress(StorageError):  # It may exist all the same.
-            store.delete_exact(path, content)
+    except StorageError as error:
+        try:
+            store.delete_exact(path, content)  # It may exist all the same.
+        except StorageError:
+            if isinstance(ref, Tag):  # A branch is not there without a version.
+                raise CommitStateUnknownError(
+                    f"it is not known whether the tag {name!r} of {main} was created: look for it before you create it"
+                    f" again: {error}"
+                ) from error
         raise
 
 

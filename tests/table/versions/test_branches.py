@@ -10,6 +10,7 @@ from google.protobuf.json_format import MessageToJson
 
 import lance_format
 from lance_format import (
+    CommitStateUnknownError,
     CorruptFileError,
     FragmentMetadata,
     InvalidInputError,
@@ -124,6 +125,31 @@ def test_a_lost_reply_is_no_failure(table: LanceDataset, monkeypatch: pytest.Mon
     assert table.create_branch("b").count_rows() == 11
     table.tags.create("t")
     assert table.checkout_version("t").count_rows() == 11
+
+
+@pytest.mark.parametrize("is_reachable", [True, False])
+def test_a_name_that_may_have_been_stored(
+    table: LanceDataset, monkeypatch: pytest.MonkeyPatch, is_reachable: bool
+) -> None:
+    put = LocalStore.put_if_absent
+
+    def fail(store: LocalStore, path: str, data: bytes) -> None:
+        put(store, path, data)
+        if not is_reachable:
+            monkeypatch.setattr(LocalStore, "delete_exact", fail_always)
+        raise StorageError("the connection was lost")
+
+    def fail_always(*_: object) -> bool:
+        raise StorageError("no connection")
+
+    monkeypatch.setattr(LocalStore, "put_if_absent", fail)
+    with pytest.raises(StorageError if is_reachable else CommitStateUnknownError, match="connection was lost"):
+        table.tags.create("t")
+    with pytest.raises(StorageError, match="connection"):
+        table.create_branch("b")
+    monkeypatch.undo()
+    assert (list(table.tags.list()), table.branches.list()) == ([] if is_reachable else ["t"], {})
+    assert table.create_branch("b").count_rows() == 11
 
 
 def rewrite(branch: LanceDataset, change: Callable[[table_pb2.Manifest], Any]) -> None:
