@@ -132,7 +132,8 @@ CONSTRUCTED: list[type] = [
 """What users make themselves; the others are made by methods."""
 VALUES = {
     "BackfilledFragments", "BatchMarker", "BlobFile", "ChangePlan", "ChangeTask", "CleanupCandidateFile",
-    "CleanupExplanation", "CleanupStats", "ColumnBackfill", "ColumnBounds", "CompactionKeywords", "DataFile",
+    "CleanupExplanation", "CleanupStats", "ColumnBackfill", "ColumnBounds", "CompactionKeywords",
+    "CompactionMetrics", "DataFile",
     "DeletionFile", "FileVersion", "FragmentMetadata", "FragmentReads", "FragmentWriteProgress", "LanceField",
     "LanceOperation", "LostRows", "PlannedReads", "Progress", "RowChange", "RowDelta", "RowDeltaChanges", "RowRewrite",
     "ScanMetrics", "ScanTask", "TableReport", "VerificationReport", "WriterPlan",

@@ -136,11 +136,6 @@ class IndexPlan(ChangePlan[TrainedIndex, ChangedIndices]):
             new += KINDS[part.kind].write(draft, part, contents)
         return CreateIndex(tuple(new), removed) if new or removed else None
 
-    def files(self, results: Sequence[TrainedIndex]) -> list[str]:
-        """Return the paths of the files that tasks have written; see `ChangePlan.files`."""
-        kinds = {task.number: KINDS[task.part.kind] for task in self.tasks}
-        return [path for result in results for path in kinds[result.number].files(result.content)]
-
     def discard_lost(self, dataset: OpenTable) -> None:
         """Delete the files of task runs whose results were not committed; see `ChangePlan.discard_lost`."""
         delete_unnamed(dataset._table.directory, self.uuid, self.read_version, TableDirectory.index_files_of)

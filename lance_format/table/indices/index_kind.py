@@ -99,10 +99,6 @@ class IndexKind(ABC, Generic[D, C]):
         fragments : sequence of FragmentMetadata
         """
 
-    def files(self, content: C) -> Sequence[str]:  # noqa: ARG002
-        """Return the paths, relative to the table, of the files that `train` has written."""
-        return ()
-
     @abstractmethod
     def write(self, draft: Draft, part: PlannedIndexPart, contents: Sequence[C]) -> tuple[IndexMetadata, ...]:
         """Return the parts that the contents found by all tasks become; files that are still to be written are.

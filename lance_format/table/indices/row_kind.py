@@ -24,7 +24,7 @@ from lance_format.progress import Work, advance
 from lance_format.proto import table_pb2
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata, new_index, parse_index
-from lance_format.table.format.layout import INDICES_DIRECTORY, index_file_name, new_index_uuid
+from lance_format.table.format.layout import index_file_name, new_index_uuid
 from lance_format.table.fragments.row_columns import ROW_ID, LiveRows, row_column
 from lance_format.table.indices.catalog import path_of
 from lance_format.table.indices.column_values import narrowed, values_below
@@ -234,12 +234,6 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
                     table.store.delete(written)
             raise
         return WrittenParts(tuple(index.message.SerializeToString(deterministic=True) for index in found))
-
-    def files(self, content: WrittenParts) -> list[str]:
-        """See `IndexKind.files`."""
-        return [
-            f"{INDICES_DIRECTORY}/{index.uuid}/{file.path}" for index in content.parse() for file in index.message.files
-        ]
 
     def write(
         self, draft: Draft, part: PlannedIndexPart, contents: Sequence[WrittenParts]
