@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from lance_format.datatypes import Field, Schema
-from lance_format.errors import InvalidInputError
+from lance_format.errors import InvalidInputError, RetryableCommitConflictError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.progress import Work, expect
 from lance_format.table.format.field_paths import find_field
 from lance_format.table.format.index_metadata import SYSTEM_INDICES, IndexMetadata
+from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.indices.catalog import path_of
 from lance_format.table.indices.column_values import narrowed
@@ -25,6 +26,7 @@ from lance_format.table.indices.index_config import IndexConfig, check_indexable
 from lance_format.table.indices.index_kind import PlannedIndexPart
 from lance_format.table.indices.index_kinds import KINDS, made_here
 from lance_format.table.transaction.operations import CreateIndex
+from lance_format.table.versions.commit import Precondition
 from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, delete_unnamed, run_change
 from lance_format.table.versions.table_version import Draft, TableVersion
@@ -135,6 +137,19 @@ class IndexPlan(ChangePlan[TrainedIndex, ChangedIndices]):
             contents = [found[task.number] for task in self.tasks if task.part.name == part.name]
             new += KINDS[part.kind].write(draft, part, contents)
         return CreateIndex(tuple(new), removed) if new or removed else None
+
+    def precondition(self, table: TableVersion, results: Sequence[TrainedIndex]) -> Precondition | None:  # noqa: ARG002
+        """Return a check that no other writer has dropped a column; see `ChangePlan.precondition`."""
+
+        def check(latest: Manifest) -> None:
+            for part in self.parts:
+                if not path_of(latest.schema.fields, part.field_id):
+                    raise RetryableCommitConflictError(
+                        f"the column of index {part.name!r}, planned on version {self.read_version}, was dropped or"
+                        " cast by another writer concurrently; nothing was changed: run it again on the latest version"
+                    )
+
+        return check
 
     def discard_lost(self, dataset: OpenTable) -> None:
         """Delete the files of task runs whose results were not committed; see `ChangePlan.discard_lost`."""

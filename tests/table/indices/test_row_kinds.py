@@ -12,10 +12,13 @@ import pyarrow as pa
 import pytest
 
 import lance_format
-from lance_format import IndexConfig, InvalidInputError, LanceError, NotSupportedError
+from lance_format import IndexConfig, InvalidInputError, LanceError, NotSupportedError, RetryableCommitConflictError
 from lance_format.table.indices import bitmap_file, bitmap_index, row_kind
+from lance_format.table.indices.building import TrainedIndex, TrainIndexTask
 from lance_format.table.indices.row_kind import OrderedRows
+from lance_format.table.versions.table_version import TableVersion
 from tests.table.builders import rows
+from tests.table.leftovers import leftovers
 
 KINDS = ("BTREE", "BITMAP")
 FLOATS = [1.5, None, -0.0, np.nan, 0.0, -np.inf, -np.nan, -2.0, None, np.inf]
@@ -212,6 +215,40 @@ def test_a_failed_index_leaves_no_files(tmp_path: Path, kind: str, monkeypatch: 
     assert index_files(tmp_path) == []
     assert path.exists()
     assert lance_format.dataset(tmp_path).version == table.version
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "ZONEMAP"])
+@pytest.mark.parametrize("is_update", [False, True])
+def test_the_column_is_dropped_concurrently(tmp_path: Path, kind: str, is_update: bool) -> None:
+    table = make(tmp_path)
+    if is_update:
+        table.create_scalar_index("s", kind)
+        table.insert(rows(100, 120))
+        plan = table.optimize.plan_optimize_indices()
+    else:
+        plan = table.plan_scalar_index("s", kind)
+    results = [task.execute(table) for task in plan.tasks]
+    other = lance_format.dataset(tmp_path)
+    other.drop_columns(["s"])
+    with pytest.raises(RetryableCommitConflictError, match=r"the column of index 's_idx', .* was dropped"):
+        plan.commit(table, results)
+    assert other.latest_version == other.version
+    assert leftovers(tmp_path) == set()
+
+
+def test_the_column_is_dropped_while_its_index_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path)
+    run = TrainIndexTask.run
+
+    def run_then_drop(task: TrainIndexTask, version: TableVersion) -> TrainedIndex:
+        result = run(task, version)
+        lance_format.dataset(tmp_path).drop_columns(["s"])
+        return result
+
+    monkeypatch.setattr(TrainIndexTask, "run", run_then_drop)
+    with pytest.raises(InvalidInputError, match="'s'"):
+        table.create_scalar_index("s", "BTREE")
+    assert leftovers(tmp_path) == set()
 
 
 def test_too_many_distinct_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
