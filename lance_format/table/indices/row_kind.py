@@ -62,22 +62,25 @@ class OrderedRows:
     value_type: pa.DataType
 
     @classmethod
-    def of(cls, arrays: Sequence[pa.Array], ids: Sequence[RowIds], value_type: pa.DataType) -> OrderedRows:
-        """Sort rows.
+    def of(cls, arrays: list[pa.Array], ids: list[RowIds], value_type: pa.DataType) -> OrderedRows:
+        """Sort rows. The lists are emptied, so that only one copy more of the rows is in memory.
 
         Parameters
         ----------
-        arrays : sequence of pa.Array
-        ids : sequence of uint64[…]
+        arrays : list of pa.Array
+        ids : list of uint64[…]
             Of the rows of each.
         value_type : pa.DataType
         """
         if sum(array.nbytes for array in arrays) > _LARGE_BYTES and value_type in _LARGE_TYPES:
-            arrays = [array.cast(_LARGE_TYPES[value_type]) for array in arrays]
+            arrays[:] = [array.cast(_LARGE_TYPES[value_type]) for array in arrays]
         values = pa.concat_arrays(arrays) if arrays else pa.array([], value_type)
+        arrays.clear()
         order = pc.array_sort_indices(totally_ordered(values), null_placement="at_start")
+        values = values.take(order)
         joined = np.concatenate([np.zeros(0, np.uint64), *ids])
-        return cls(values.take(order), joined[order.to_numpy()], value_type)
+        ids.clear()
+        return cls(values, joined[order.to_numpy()], value_type)
 
     def column(self, start: int, stop: int) -> pa.Array:
         """Return a range of the values, of the type of the column."""
@@ -243,7 +246,7 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
         if found:
             return found
         value_type = path_of(draft.table.manifest.schema.fields, part.field_id)[-1].to_arrow_type()
-        none = OrderedRows.of((), (), value_type)
+        none = OrderedRows.of([], [], value_type)
         return (self._write_part(draft.table, draft.uuid, part, none, (), draft.paths),)
 
     def plan_update(
@@ -311,12 +314,6 @@ class _Gathered:
     values: list[pa.Array] = with_default(default_factory=list)
     ids: list[RowIds] = with_default(default_factory=list)
     size_bytes: int = 0
-
-    def in_order(self, value_type: pa.DataType) -> OrderedRows:
-        """Return the rows sorted, and forget them."""
-        values, ids = self.values, self.ids
-        self.values, self.ids = [], []
-        return OrderedRows.of(values, ids, value_type)
 
     def add(self, values: pa.Array, ids: RowIds) -> None:
         """Add rows."""

@@ -251,6 +251,14 @@ def test_the_column_is_dropped_while_its_index_is_made(tmp_path: Path, monkeypat
     assert leftovers(tmp_path) == set()
 
 
+def test_rows_are_not_kept_twice() -> None:
+    values, ids = [pa.array([2, 1])], [np.array([5, 6], np.uint64)]
+    ordered = OrderedRows.of(values, ids, pa.int64())
+    assert (ordered.values.to_pylist(), ordered.ids.tolist()) == ([1, 2], [6, 5])
+    assert values == []
+    assert ids == []
+
+
 def test_too_many_distinct_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bitmap_file, "MOST_KEYS", 50)
     table = make(tmp_path)
