@@ -220,17 +220,10 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
         paths: list[str] = []
         value_type = path[-1].to_arrow_type()
         try:
-            found = [
-                self._write_part(
-                    table,
-                    uuid,
-                    part,
-                    OrderedRows.of(gathered.values, gathered.ids, value_type),
-                    gathered.fragments,
-                    paths,
-                )
-                for gathered in _gathered(table, path, fragments)
-            ]
+            found = []
+            for gathered in _gathered(table, path, fragments):
+                rows = OrderedRows.of(gathered.values, gathered.ids, value_type)
+                found.append(self._write_part(table, uuid, part, rows, gathered.fragments, paths))
         except BaseException:
             for written in paths:
                 with contextlib.suppress(StorageError):
@@ -270,10 +263,8 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
         for merged in covered[first:]:
             lacking |= merged
         replaced = tuple(index.uuid for index in parts[first:])
-        details = self.stored_details(table, parts[-1])
-        return PlannedIndexPart(parts[0].name, path[-1].id, self.name, details, replaced), np.flatnonzero(
-            lacking
-        ).tolist()
+        part = PlannedIndexPart(parts[0].name, path[-1].id, self.name, self.stored_details(table, parts[-1]), replaced)
+        return part, np.flatnonzero(lacking).tolist()
 
     def _write_part(
         self,
