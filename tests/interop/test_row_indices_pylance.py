@@ -140,6 +140,43 @@ def _check_pylance(path: str, filters: list[str]) -> None:
         assert found.sort_by("_rowid").equals(expected.sort_by("_rowid")), given
 
 
+@pytest.mark.parametrize("change", ["update", "merge", "column", "compaction"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_with_stable_ids_are_not_found_by_former_values(tmp_path: Path, kind: str, change: str) -> None:
+    path = str(tmp_path / "t")
+    rows = pa.table({"id": range(1000), "key": pa.array(range(1000)).cast(pa.int64())})
+    table = lance_format.write_dataset(rows, path, max_rows_per_file=100, enable_stable_row_ids=True)
+    table.create_scalar_index("key", kind)
+    table.insert(pa.table({"id": [1000], "key": [1000]}))
+    table.optimize.optimize_indices()
+    num_parts = len(table.list_indices())
+    assert num_parts == 2
+    theirs = lance.dataset(path)
+    match change:
+        case "update":
+            theirs.update({"key": "key + 5000"}, where="id < 50")
+        case "merge":
+            table.merge_insert("id").when_matched_update_all().execute(pa.table({"id": [7], "key": [5007]}))
+        case "column":
+            source = pa.table({"id": [7], "key": [5007]})
+            fragment, fields = theirs.get_fragments()[0].update_columns(source, left_on="id", right_on="id")
+            operation = lance.LanceOperation.Update(updated_fragments=[fragment], fields_modified=fields)
+            lance.LanceDataset.commit(path, operation, read_version=theirs.version)
+        case _:
+            table.update({"key": "key + 5000"}, where="id < 50")
+            table.optimize.compact_files(target_rows_per_fragment=100)
+    table.checkout_latest()
+    table.optimize.optimize_indices(num_indices_to_merge=0)
+    assert len(table.list_indices()) < num_parts + 1
+    for library in (table, lance.dataset(path)):
+        for key, expected in [(7, []), (5007, [7]), (77, [77]), (1000, [1000])]:
+            assert library.to_table(filter=f"key = {key}")["id"].to_pylist() == expected
+    table.insert(pa.table({"id": [1001], "key": [1001]}))
+    num_parts = len(table.list_indices())
+    table.optimize.optimize_indices(num_indices_to_merge=0)
+    assert len(table.list_indices()) == num_parts + 1
+
+
 @pytest.fixture(scope="module")
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("indexed") / "t"

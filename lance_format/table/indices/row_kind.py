@@ -25,7 +25,7 @@ from lance_format.proto import table_pb2
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata, new_index, parse_index
 from lance_format.table.format.layout import index_file_name, new_index_uuid
-from lance_format.table.fragments.row_columns import ROW_ID, LiveRows, row_column
+from lance_format.table.fragments.row_columns import ROW_ID, LiveRows, created_at_of, row_column
 from lance_format.table.indices.catalog import path_of
 from lance_format.table.indices.column_values import narrowed, values_below
 from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart, refuse_others, take_whole_number
@@ -248,7 +248,9 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
         """Read the fragments of the parts that are merged again; see `IndexKind.plan_update`.
 
         By default the latest parts are merged that together have no more rows than the new one before it takes them
-        up: after many updates a row has been indexed a logarithmic number of times, and there are as many parts.
+        up: after many updates a row has been indexed a logarithmic number of times, and there are as many parts. Parts
+        that may name rows of the new fragments by former values are merged in any case, since pylance does not look at
+        the values again.
         """
         columns = table.manifest.fragments.columns
         covered = [np.isin(columns.ids, index.covered_ids()) for index in parts]
@@ -256,6 +258,7 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
         first = len(parts) if num_to_merge is None else max(len(parts) - num_to_merge, 0)
         if not lacking.any() and len(parts) - first < 2:
             return None
+        first = min(first, _first_stale(table, parts, np.flatnonzero(lacking).tolist()))
         num_rows = table.num_rows()
         while num_to_merge is None and first and num_rows[covered[first - 1]].sum() <= num_rows[lacking].sum():
             first -= 1
@@ -332,6 +335,19 @@ def _gathered(table: TableVersion, path: Sequence[Field], fragments: Sequence[Fr
             found = _Gathered()
     if found.fragments:
         yield found
+
+
+def _first_stale(table: TableVersion, parts: Sequence[IndexMetadata], positions: Sequence[int]) -> int:
+    """Return the position of the first part that may name rows of fragments that it does not cover.
+
+    A row keeps its stable id in the fragment that an update writes, or where its column is written again in place. It
+    was created before the part was made then.
+    """
+    oldest = table.manifest.version + 1
+    for position in positions if table.manifest.stable_row_ids else ():
+        created = created_at_of(table.scan(table.manifest.fragments[position], Schema((), {})))
+        oldest = min(oldest, 0 if created is None else int(created.versions.min(initial=oldest)))
+    return next((number for number, index in enumerate(parts) if index.dataset_version >= oldest), len(parts))
 
 
 def _shared_ids(table: TableVersion) -> npt.NDArray[np.int64]:
