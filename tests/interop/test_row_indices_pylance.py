@@ -140,6 +140,29 @@ def _check_pylance(path: str, filters: list[str]) -> None:
         assert found.sort_by("_rowid").equals(expected.sort_by("_rowid")), given
 
 
+def test_btree_of_pylance_names_addresses_where_ids_are_stable(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    rows = pa.table({"id": range(1000), "key": range(1000)})
+    theirs = lance.write_dataset(rows, path, max_rows_per_file=100, enable_stable_row_ids=True)
+    theirs.update({"key": "key + 5000"}, where="id % 100 < 5")
+    theirs.create_scalar_index("key", "BTREE")
+    theirs.update({"key": "key + 5000"}, where="id % 100 = 7")
+    theirs.delete("id = 8")
+    for change in (lambda: None, theirs.optimize.compact_files, lambda: lance.dataset(path).delete("id = 9")):
+        change()
+        table = lance_format.dataset(path)
+        (index,) = table._table.manifest.indices
+        assert index.message.index_version == 1
+        for key, expected in [(3, []), (5003, [3]), (7, []), (5007, [7]), (8, []), (77, [77]), (5903, [903])]:
+            scanner = table.scanner(["id"], f"key = {key}")
+            assert scanner.to_table()["id"].to_pylist() == expected
+            assert scanner.metrics is not None
+            assert scanner.metrics.indices_loaded == 1
+        version = table.version
+        table.optimize.optimize_indices()
+        assert table.version == version
+
+
 @pytest.mark.parametrize("change", ["update", "merge", "column", "compaction"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_with_stable_ids_are_not_found_by_former_values(tmp_path: Path, kind: str, change: str) -> None:

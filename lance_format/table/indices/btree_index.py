@@ -3,7 +3,7 @@
 | file | column | |
 |---|---|---|
 | `page_data.lance` | `values` | ascending, nulls first; a page is `batch_size` rows of them |
-| | `ids` | uint64: addresses of rows, or their stable ids |
+| | `ids` | uint64: addresses of rows, or their stable ids if the table has these and the index is of version 0 |
 | `page_lookup.lance` | `min`, `max` | the first and the last value of each page |
 | | `null_count`, `page_idx` | uint32 |
 

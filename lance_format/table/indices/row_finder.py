@@ -24,7 +24,6 @@ from lance_format.table.versions.table_version import TableVersion
 RowIds = npt.NDArray[np.uint64]
 
 _BATCH_ROWS = 4096
-_INDEX_VERSION = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +57,16 @@ class Question:
         return np.asarray(mask.to_numpy(zero_copy_only=False))
 
 
-def is_plain(index: IndexMetadata) -> bool:
-    """Return whether an index that names rows is of the form that is known here."""
-    is_known = not index.message.index_details.value and index.message.index_version <= _INDEX_VERSION
+def is_plain(index: IndexMetadata, newest: int = 0) -> bool:
+    """Return whether an index that names rows is of the form that is known here.
+
+    Parameters
+    ----------
+    index : IndexMetadata
+    newest : int
+        The latest version of the form that the caller knows; this library makes version 0.
+    """
+    is_known = not index.message.index_details.value and index.message.index_version <= newest
     return is_known and index.fragment_ids is not None and len(index.fields) == 1
 
 

@@ -28,6 +28,9 @@ from lance_format.table.scan.take import find_row_ids
 from lance_format.table.versions.table_version import TableVersion
 
 _LOGGER = logging.getLogger(__name__)
+_ADDRESSES = 1
+"""Version of BTREE indices that name addresses also in tables with stable row ids, as pylance makes them there."""
+
 _FINDERS: Mapping[str, Finder] = MappingProxyType({"BTree": btree_index.find_rows, "Bitmap": bitmap_index.find_rows})
 _MOST_ROWS = 16 * 4096
 _MOST_SHARE = 1 / 64
@@ -54,7 +57,8 @@ class IndexedRows:
 
 def names_rows(index: IndexMetadata) -> bool:
     """Return whether an index is of a kind and a form that is used here."""
-    return kind_of(index) in _FINDERS and is_plain(index)
+    kind = kind_of(index)
+    return kind in _FINDERS and is_plain(index, _ADDRESSES if kind == "BTree" else 0)
 
 
 def own_terms(predicate: BoundExpression, path: FieldPath) -> BoundExpression | None:
@@ -118,7 +122,8 @@ def _placed(
     table: TableVersion, index: IndexMetadata, ids: RowIds, covered: RowOffsets, num_rows: RowOffsets
 ) -> IndexedRows:
     """Find the rows of ids in the fragments that an index covers; it may name others, which are gone or moved."""
-    fragment_ids, offsets = find_row_ids(table, ids) if table.manifest.stable_row_ids else split_addresses(ids)
+    has_ids = table.manifest.stable_row_ids and index.message.index_version < _ADDRESSES
+    fragment_ids, offsets = find_row_ids(table, ids) if has_ids else split_addresses(ids)
     mine = np.flatnonzero(np.isin(fragment_ids, covered))
     mine = mine[np.lexsort((offsets[mine], fragment_ids[mine]))]
     found, starts = np.unique(fragment_ids[mine], return_index=True)
