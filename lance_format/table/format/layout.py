@@ -141,7 +141,7 @@ def new_index_uuid(job: str) -> uuids.UUID:
     """
     mine = _job_digits(job)[:12]
     variant = "89ab"[secrets.randbelow(4)]
-    digits = f"{_INDEX_MARK.hex()}{mine[:4]}8{mine[4:7]}{variant}{mine[7:10]}{mine[10:]}{secrets.token_hex(5)}"
+    digits = f"{_INDEX_MARK.hex()}{mine[:4]}8{mine[4:7]}{variant}{mine[7:]}{secrets.token_hex(5)}"
     return uuids.UUID(digits)
 
 

@@ -23,7 +23,7 @@ from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.indices.catalog import path_of
 from lance_format.table.indices.column_values import narrowed
 from lance_format.table.indices.index_config import IndexConfig, check_indexable, parse_config
-from lance_format.table.indices.index_kind import PlannedIndexPart
+from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart
 from lance_format.table.indices.index_kinds import KINDS, made_here
 from lance_format.table.transaction.operations import CreateIndex
 from lance_format.table.versions.commit import Precondition
@@ -43,7 +43,7 @@ def _undivided(table: TableVersion, positions: Sequence[int], schema: Schema) ->
 
 @dataclass(frozen=True, slots=True)
 class TrainedIndex:
-    """What a task has found. Can be pickled.
+    """Result of a task. Can be pickled.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def indices_behind(before: TableVersion, after: TableVersion) -> list[str]:
 
 def can_rebuild(table: TableVersion, name: str) -> bool:
     """Return whether an index is of a kind that this library makes."""
-    return _plan_update(table, name, None, retrain=True) is not None
+    return _known_parts(table, name) is not None
 
 
 def plan_rebuild(
@@ -330,11 +330,12 @@ def plan_rebuild(
     ids = table.manifest.fragments.columns.ids.tolist()
     positions = [position for position, number in enumerate(ids) if number not in excluded_fragment_ids]
     for name in sorted(names):
-        update = _plan_update(table, name, None, retrain=True)
-        if update is None:
+        known = _known_parts(table, name)
+        if known is None:
             dropped.append(name)
         else:
-            part, path, _ = update
+            path = known.path
+            part = known.retrained(table)
             parts.append(part)
             tasks += _tasks(table, identity, path, part, positions, divide, first_number=len(tasks))
     return IndexPlan(table.manifest.version, identity, tuple(parts), tuple(tasks), tuple(dropped))
@@ -361,17 +362,35 @@ def _plan_update(
 
     None if all fragments are covered, or the index is of another kind.
     """
+    known = _known_parts(table, name)
+    if known is None:
+        return None
+    if retrain:
+        return known.retrained(table), known.path, range(len(table.manifest.fragments))
+    update = known.kind.plan_update(table, known.parts, known.path, num_to_merge)
+    return None if update is None else (update[0], known.path, update[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownParts:
+    """The parts of an index that this library can make: their kind, and the fields down to the indexed one."""
+
+    kind: IndexKind[Any, Any]
+    parts: tuple[IndexMetadata, ...]
+    path: tuple[Field, ...]
+
+    def retrained(self, table: TableVersion) -> PlannedIndexPart:
+        """Return a part that replaces them all."""
+        last, replaced = self.parts[-1], tuple(index.uuid for index in self.parts)
+        details = self.kind.stored_details(table, last)
+        return PlannedIndexPart(last.name, self.path[-1].id, self.kind.name, details, replaced)
+
+
+def _known_parts(table: TableVersion, name: str) -> _KnownParts | None:
+    """Return the parts of an index, without reading them; None if one is of another kind or an unknown form."""
     parts = tuple(index for index in table.manifest.indices if index.name == name)
     kind = made_here(parts[-1])
     path = path_of(table.manifest.schema.fields, parts[0].fields[0]) if parts[0].fields else ()
-    if kind is None or not path or any(made_here(index) is not kind for index in parts):
+    if kind is None or not path or not all(made_here(index) is kind and kind.knows(index) for index in parts):
         return None
-    details = [kind.stored_details(table, index) for index in parts]
-    if None in details:
-        return None
-    if retrain:
-        replaced = tuple(index.uuid for index in parts)
-        part = PlannedIndexPart(name, path[-1].id, kind.name, details[-1], replaced)
-        return part, path, range(len(table.manifest.fragments))
-    update = kind.plan_update(table, parts, path, num_to_merge)
-    return None if update is None else (update[0], path, update[1])
+    return _KnownParts(kind, parts, path)

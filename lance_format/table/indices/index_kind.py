@@ -74,8 +74,12 @@ class IndexKind(ABC, Generic[D, C]):
         """
 
     @abstractmethod
-    def stored_details(self, table: TableVersion, index: IndexMetadata) -> D | None:
-        """Return the parameters of a part of an index of this kind; None if it is of an unknown form."""
+    def knows(self, index: IndexMetadata) -> bool:
+        """Return whether a part of an index of this kind is of a known form."""
+
+    @abstractmethod
+    def stored_details(self, table: TableVersion, index: IndexMetadata) -> D:
+        """Return the parameters of a part of a known form; its files may be read for that."""
 
     @abstractmethod
     def train(

@@ -6,18 +6,16 @@ addresses.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field as with_default
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.datatypes import Field, Schema
-from lance_format.errors import NotSupportedError, StorageError
+from lance_format.errors import NotSupportedError
 from lance_format.file import FileWriter
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.progress import Work, advance
@@ -202,10 +200,12 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
         refuse_others(left, self.name, [known.name for known in self.parameters])
         return found
 
-    def stored_details(self, table: TableVersion, index: IndexMetadata) -> Mapping[str, int] | None:
+    def knows(self, index: IndexMetadata) -> bool:
+        """See `IndexKind.knows`."""
+        return is_plain(index)
+
+    def stored_details(self, table: TableVersion, index: IndexMetadata) -> Mapping[str, int]:
         """See `IndexKind.stored_details`."""
-        if not is_plain(index):
-            return None
         return {known.name: known.stored(table, index) or known.default for known in self.parameters}
 
     def train(
@@ -216,19 +216,12 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
         path: Sequence[Field],
         fragments: Sequence[FragmentMetadata],
     ) -> WrittenParts:
-        """Write parts of the index; see `IndexKind.train`. If that fails, their files are deleted."""
-        paths: list[str] = []
+        """Write parts of the index; see `IndexKind.train`."""
         value_type = path[-1].to_arrow_type()
-        try:
-            found = []
-            for gathered in _gathered(table, path, fragments):
-                rows = OrderedRows.of(gathered.values, gathered.ids, value_type)
-                found.append(self._write_part(table, uuid, part, rows, gathered.fragments, paths))
-        except BaseException:
-            for written in paths:
-                with contextlib.suppress(StorageError):
-                    table.store.delete(written)
-            raise
+        found = []
+        for gathered in _gathered(table, path, fragments):
+            rows = OrderedRows.of(gathered.values, gathered.ids, value_type)
+            found.append(self._write_part(table, uuid, part, rows, gathered.fragments))
         return WrittenParts(tuple(index.message.SerializeToString(deterministic=True) for index in found))
 
     def write(
@@ -240,7 +233,7 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
             return found
         value_type = path_of(draft.table.manifest.schema.fields, part.field_id)[-1].to_arrow_type()
         none = OrderedRows.of([], [], value_type)
-        return (self._write_part(draft.table, draft.uuid, part, none, (), draft.paths),)
+        return (self._write_part(draft.table, draft.uuid, part, none, ()),)
 
     def plan_update(
         self, table: TableVersion, parts: Sequence[IndexMetadata], path: Sequence[Field], num_to_merge: int | None
@@ -254,7 +247,7 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
         """
         columns = table.manifest.fragments.columns
         covered = [np.isin(columns.ids, index.covered_ids()) for index in parts]
-        lacking = ~np.logical_or.reduce(covered) & ~np.isin(columns.ids, _shared_ids(table))
+        lacking = ~np.logical_or.reduce(covered) & ~np.isin(columns.ids, list(table.manifest.fragments.repeated_ids))
         first = len(parts) if num_to_merge is None else max(len(parts) - num_to_merge, 0)
         if not lacking.any() and len(parts) - first < 2:
             return None
@@ -276,18 +269,14 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
         part: PlannedIndexPart,
         rows: OrderedRows,
         fragment_ids: Sequence[int],
-        paths: list[str],
     ) -> IndexMetadata:
-        """Write the files of a part; their paths are added to a list."""
+        """Write the files of a part, in a directory that carries the uuid of the plan."""
         identity = new_index_uuid(uuid)
 
         def open_file(name: str, schema: pa.Schema) -> FileWriter:
-            paths.append(f"{table.directory.index(str(identity))}/{name}")
+            sink = table.store.open_writer(f"{table.directory.index(str(identity))}/{name}")
             sealed = index_file_name(str(identity), name)
-            stored = Schema.from_arrow(schema)
-            return FileWriter(
-                table.store.open_writer(paths[-1]), stored, version=STABLE, rows_per_zone=None, name=sealed
-            )
+            return FileWriter(sink, Schema.from_arrow(schema), version=STABLE, rows_per_zone=None, name=sealed)
 
         return new_index(
             part.name,
@@ -317,8 +306,11 @@ class _Gathered:
 
 
 def _gathered(table: TableVersion, path: Sequence[Field], fragments: Sequence[FragmentMetadata]) -> Iterator[_Gathered]:
-    """Read fragments, and yield the rows of as many as make a part."""
-    shared = set(_shared_ids(table).tolist())
+    """Read fragments, and yield the rows of as many as make a part.
+
+    Fragments that share an id, as in tables of early releases, are left out: an address is not of one row there.
+    """
+    shared = table.manifest.fragments.repeated_ids
     schema = Schema((narrowed(path),), {})
     found = _Gathered()
     for fragment in fragments:
@@ -348,9 +340,3 @@ def _first_stale(table: TableVersion, parts: Sequence[IndexMetadata], positions:
         created = created_at_of(table.scan(table.manifest.fragments[position], Schema((), {})))
         oldest = min(oldest, 0 if created is None else int(created.versions.min(initial=oldest)))
     return next((number for number, index in enumerate(parts) if index.dataset_version >= oldest), len(parts))
-
-
-def _shared_ids(table: TableVersion) -> npt.NDArray[np.int64]:
-    """Return the ids that several fragments of a table of early releases share; an address is not of one row there."""
-    ids, counts = np.unique(table.manifest.fragments.columns.ids, return_counts=True)
-    return ids[counts > 1]

@@ -36,9 +36,15 @@ class ZoneMapKind(IndexKind[ZoneMapDetails, IndexPart]):
             raise InvalidInputError(f"use_seeds is {use_seeds!r}; True or False is needed")
         return ZoneMapDetails(rows_per_zone, _has_large_values(field) if use_seeds is None else use_seeds)
 
-    def stored_details(self, table: TableVersion, index: IndexMetadata) -> ZoneMapDetails | None:  # noqa: ARG002
+    def knows(self, index: IndexMetadata) -> bool:
+        """See `IndexKind.knows`."""
+        return ZoneMapDetails.parse(index) is not None
+
+    def stored_details(self, table: TableVersion, index: IndexMetadata) -> ZoneMapDetails:  # noqa: ARG002
         """See `IndexKind.stored_details`."""
-        return ZoneMapDetails.parse(index)
+        details = ZoneMapDetails.parse(index)
+        assert details is not None
+        return details
 
     def train(
         self,
@@ -81,7 +87,7 @@ class ZoneMapKind(IndexKind[ZoneMapDetails, IndexPart]):
             return None
         staying = frozenset[int]().union(*covered[:num_staying])
         replaced = tuple(index.uuid for index in merged)
-        details = ZoneMapDetails.parse(parts[-1])
+        details = self.stored_details(table, parts[-1])
         return PlannedIndexPart(parts[0].name, path[-1].id, self.name, details, replaced, True, staying), lacking
 
 
