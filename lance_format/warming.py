@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ from lance_format.expressions.patterns import like
 from lance_format.masks import filter_values
 from lance_format.table.dataset.dataset import dataset
 from lance_format.table.dataset.write_dataset import write_dataset
+from lance_format.vectors.codes import ProductCodes, ScalarCodes
+from lance_format.vectors.metrics import distances_to
 
 _NUM_ROWS = 20_000
 _VERSIONS = ("2.0", "2.1", "2.2")
@@ -38,6 +41,7 @@ def compile_kernels() -> None:
     _unpack()
     _filter()
     _aggregate()
+    _search()
 
 
 def _use(path: str, table: pa.Table, version: str) -> None:
@@ -92,6 +96,27 @@ def _aggregate() -> None:
         first = FirstRows(batch.schema, GroupOrder(("number",), column), 1)
         list(first.add(batch))
         list(first.finish())
+
+
+def _search() -> None:
+    """Compute distances of vectors, and of codes as indices have them."""
+
+    def stored(dtype: str) -> npt.NDArray[Any]:
+        found: npt.NDArray[Any] = pa.array(np.ones(64, dtype)).to_numpy()
+        return found.reshape(8, 8)
+
+    for dtype in ("f4", "f8", "u1"):
+        query = np.ones(8, dtype)
+        for metric in ("hamming",) if dtype == "u1" else ("l2", "cosine", "dot"):
+            distances_to(query, stored(dtype), metric)
+    query = np.ones(8, np.float32)
+    for metric in ("l2", "dot"):
+        distances_to(query, np.ones((8, 8), np.float32), metric)
+        ScalarCodes(8, metric, 0, 1).distances(query, stored("u1"))
+        for num_bits in (4, 8):
+            codebook = np.ones((64 // num_bits, 1 << num_bits, 1), np.float32)
+            codes = ProductCodes(codebook.shape[0], metric, num_bits, codebook, is_transposed=True)
+            codes.distances(np.ones(codes.dimension, np.float32), stored("u1"))
 
 
 def _table(version: str) -> pa.Table:

@@ -13,21 +13,29 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-
+_SUMMING = frozenset({"reassoc", "contract"})
 _COMPILING = threading.RLock()  # Compiling replaces names in modules; two threads must not do so concurrently.
 
 
 class _Kernel(Generic[P, R]):
-    """A function that is compiled on its first call."""
+    """A function that is compiled on its first call.
 
-    def __init__(self, function: Callable[P, R]) -> None:
+    Parameters
+    ----------
+    function : callable
+    flags : set of str
+        Freedoms of the compiler with floating-point numbers, as LLVM names them.
+    """
+
+    def __init__(self, function: Callable[P, R], flags: Set[str] = frozenset()) -> None:
         self._function = function
+        self._flags = flags
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -48,7 +56,7 @@ class _Kernel(Generic[P, R]):
         for name in self._function.__code__.co_names:
             if isinstance(scope.get(name), _Kernel):
                 scope[name] = scope[name].compiled
-        compiled: Any = numba.njit(nogil=True)(self._function)
+        compiled: Any = numba.njit(nogil=True, fastmath=set(self._flags))(self._function)
         compiled._cache = KernelCache(self._function)
         compiled.compile = _compiled_by_one_process(compiled)
         return cast("Callable[P, R]", compiled)
@@ -97,6 +105,14 @@ def prepare_compiler() -> None:
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function on its first call, to run without the interpreter lock."""
     return _Kernel(function)
+
+
+def summing_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function like `kernel`, with sums of floating-point numbers in any order.
+
+    The processor then adds several numbers at once. Results differ in the last digits. NaN and infinity are kept.
+    """
+    return _Kernel(function, _SUMMING)
 
 
 def instructions(typing: Callable[..., Any]) -> Callable[..., Any]:

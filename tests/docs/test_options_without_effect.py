@@ -8,6 +8,7 @@ import pytest
 from lance_format.table.changes.write import settings
 from lance_format.table.maintenance import compaction_options
 from lance_format.table.scan import options
+from lance_format.table.scan.nearest import query
 
 _DOCUMENT = Path(__file__).parents[2] / "docs" / "format_support.md"
 
@@ -18,6 +19,7 @@ _DOCUMENT = Path(__file__).parents[2] / "docs" / "format_support.md"
         ("writes", {*settings.WriteTuning.__annotations__} - {*settings._UNSUPPORTED, "enable_v2_manifest_paths"}),
         ("`dataset()`", {*settings.OpeningTuning.__annotations__} - {*settings._UNSUPPORTED}),
         ("scanners", {*options.ScanTuning.__annotations__} - {*options._UNSUPPORTED}),
+        ("`nearest`", {*query.TUNING}),
         ("`compact_files`", {*compaction_options._Tuning.__annotations__}),
     ],
 )

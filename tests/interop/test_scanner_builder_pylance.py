@@ -53,7 +53,7 @@ def test_fragments(table: LanceDataset) -> None:
         ScannerBuilder(table).with_fragments([1])  # type: ignore[list-item]
 
 
-@pytest.mark.parametrize("name", ["nearest", "_set", "to_scanner", "apply_defaults", "what"])
+@pytest.mark.parametrize("name", ["minhash_search", "_set", "to_scanner", "apply_defaults", "what"])
 def test_options_that_are_none(table: LanceDataset, name: str) -> None:
     with pytest.raises(InvalidInputError, match="has no option"):
         ScannerBuilder(table).apply_defaults({name: 1})
@@ -61,12 +61,8 @@ def test_options_that_are_none(table: LanceDataset, name: str) -> None:
 
 def test_names_are_those_of_pylance() -> None:
     searches = {
-        "nearest",
         "full_text_search",
         "minhash_search",
-        "fast_search",
-        "prefilter",
-        "disable_scoring_autoprojection",
         "row_addr_prefilter",
         "with_index_segments",
         "substrait_aggregate",

@@ -51,6 +51,10 @@ class DatasetReads(OpenTable, ScanMethods):
         use_scalar_index: bool | None = None,
         strict_batch_size: bool | None = None,
         include_deleted_rows: bool | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        prefilter: bool | None = None,
+        fast_search: bool | None = None,
+        disable_scoring_autoprojection: bool | None = None,
         **tuning: Unpack[ScanTuning],
     ) -> LanceScanner:
         """Return a scanner of some rows and columns.
@@ -89,13 +93,27 @@ class DatasetReads(OpenTable, ScanMethods):
         include_deleted_rows : bool, optional
             Whether to return deleted rows too, unless they are no longer in the files. Their `_rowid`, which the scan
             must include, and `_rowaddr` are null. Not allowed with `filter` or `order_by`.
+        nearest : mapping of str to object, optional
+            A search for the rows whose vectors are nearest to `q`: only these are returned, nearest first, with the
+            column `_distance`. `column` and `q` are needed. `q` is a vector, or several for as many searches, whose
+            rows the column `query_index` tells apart; of a column of lists of vectors, several are one search. Others
+            are `k` (by default what `limit` and `offset` need, or 10), `metric` (`"l2"`, `"cosine"`, `"dot"`,
+            `"hamming"`), `distance_range` (a half-open range of distances), and about vector indices `use_index`
+            (True), `nprobes`, `minimum_nprobes` (20), `maximum_nprobes`, and `refine_factor`: compute the exact
+            distances of as many times `k` rows.
+        prefilter : bool, optional
+            Whether the search only considers rows that pass `filter`, which by default applies to the rows found.
+        fast_search : bool, optional
+            Whether the search leaves out fragments that its index does not cover. By default it reads their vectors.
+        disable_scoring_autoprojection : bool, optional
+            Whether `_distance` is returned only if `columns` has it.
         **tuning
             Tuning arguments of pylance (`batch_readahead`, `scan_in_order`, …): accepted and ignored.
 
         Raises
         ------
         InvalidInputError
-            If an argument is invalid. NotSupportedError If the arguments ask for a vector or full-text search.
+            If an argument is invalid. NotSupportedError If the arguments ask for a full-text search.
         """
         given = {
             "columns": columns,
@@ -112,6 +130,10 @@ class DatasetReads(OpenTable, ScanMethods):
             "strict_batch_size": strict_batch_size,
             "use_scalar_index": use_scalar_index,
             "include_deleted_rows": include_deleted_rows,
+            "nearest": nearest,
+            "prefilter": prefilter,
+            "fast_search": fast_search,
+            "disable_scoring_autoprojection": disable_scoring_autoprojection,
             **tuning,
         }
         chosen = {name: value for name, value in given.items() if value is not None}

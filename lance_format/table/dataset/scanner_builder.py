@@ -114,6 +114,59 @@ class ScannerBuilder:
         """Set the function to call with the metrics of every scan when it ends."""
         return self._set(scan_stats_callback=callback)
 
+    def nearest(
+        self,
+        column: str,
+        q: Any,
+        k: int | None = None,
+        metric: str | None = None,
+        nprobes: int | None = None,
+        minimum_nprobes: int | None = None,
+        maximum_nprobes: int | None = None,
+        refine_factor: int | None = None,
+        use_index: bool = True,
+        ef: int | None = None,
+        query_parallelism: int | None = None,
+        approx_mode: str = "normal",
+        distance_range: tuple[float | None, float | None] | None = None,
+        search_effort: float | None = None,
+    ) -> Self:
+        """Set the vectors to search for; see `nearest` of `LanceDataset.scanner`.
+
+        Parameters
+        ----------
+        column, q, k, metric, nprobes, minimum_nprobes, maximum_nprobes, refine_factor, use_index, distance_range
+            See `LanceDataset.scanner`.
+        ef, query_parallelism, approx_mode, search_effort
+            Ignored.
+        """
+        del ef, query_parallelism, approx_mode, search_effort
+        given = {
+            "column": column,
+            "q": q,
+            "k": k,
+            "metric": metric,
+            "nprobes": nprobes,
+            "minimum_nprobes": minimum_nprobes,
+            "maximum_nprobes": maximum_nprobes,
+            "refine_factor": refine_factor,
+            "use_index": use_index,
+            "distance_range": distance_range,
+        }
+        return self._set(nearest=given)
+
+    def prefilter(self, prefilter: bool) -> Self:
+        """Set whether a search only considers rows that pass the filter."""
+        return self._set(prefilter=prefilter)
+
+    def fast_search(self, flag: bool) -> Self:
+        """Set whether a search leaves out fragments that its index does not cover."""
+        return self._set(fast_search=flag)
+
+    def disable_scoring_autoprojection(self, disable: bool = True) -> Self:
+        """Set whether `_distance` is returned only if the columns have it."""
+        return self._set(disable_scoring_autoprojection=disable)
+
     def batch_size_bytes(self, batch_size_bytes: int) -> Self:
         """Accept a batch size in bytes. Ignored, like all options below."""
         return self._set(batch_size_bytes=batch_size_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lance_format.table.scan.deleted_rows_scan import DeletedRowsScanner
+from lance_format.table.scan.nearest.scanner import NearestScanner
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.ordered.ordered_scan import OrderedScanner
 from lance_format.table.scan.scanner import LanceScanner
@@ -17,6 +18,8 @@ def open_scanner(table: TableVersion, options: ScanOptions) -> LanceScanner:
     InvalidInputError
         If an option does not fit the table.
     """
+    if options.nearest is not None:
+        return NearestScanner(table, options)
     if options.include_deleted_rows:
         return DeletedRowsScanner(table, options)
     return OrderedScanner(table, options) if options.order_by else LanceScanner(table, options)

@@ -17,11 +17,19 @@ DEFAULT_BATCH_SIZE = 8192
 _BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
 _MAX_BATCH_SIZE = 2**31 - 1
 _UNSUPPORTED = {
-    "nearest": "vectors cannot be searched",
     "full_text_query": "text cannot be searched",
     "index_segments": "all parts of an index are used",
 }
-_SWITCHES = ("with_row_id", "with_row_address", "use_scalar_index", "strict_batch_size", "include_deleted_rows")
+_SWITCHES = (
+    "with_row_id",
+    "with_row_address",
+    "use_scalar_index",
+    "strict_batch_size",
+    "include_deleted_rows",
+    "prefilter",
+    "fast_search",
+    "disable_scoring_autoprojection",
+)
 
 
 @checked_methods
@@ -52,13 +60,9 @@ class ScanTuning(TypedDict, total=False):
     batch_readahead: int | None
     fragment_readahead: int | None
     scan_in_order: bool | None
-    prefilter: bool | None
     use_stats: bool | None
-    fast_search: bool | None
     io_buffer_size: int | None
     late_materialization: bool | list[str] | None
-    disable_scoring_autoprojection: bool | None
-    nearest: Any
     full_text_query: Any
     index_segments: Any
 
@@ -78,6 +82,10 @@ class ScanKeywords(ScanTuning, total=False):
     use_scalar_index: bool | None
     strict_batch_size: bool | None
     include_deleted_rows: bool | None
+    nearest: Mapping[str, Any] | None
+    prefilter: bool | None
+    fast_search: bool | None
+    disable_scoring_autoprojection: bool | None
 
 
 class ScanArguments(ScanKeywords, total=False):
@@ -120,11 +128,19 @@ class ScanOptions:
         Whether all batches except the last have `batch_size` rows.
     include_deleted_rows : bool
         Whether to return deleted rows too.
+    nearest : mapping of str to object, optional
+        A search for nearest neighbours, which selects the rows and adds `_distance`.
+    prefilter : bool
+        Whether the search only considers rows that pass the filter.
+    fast_search : bool
+        Whether the search leaves out fragments that its index does not cover.
+    disable_scoring_autoprojection : bool
+        Whether `_distance` is returned only if `columns` has it.
 
     Raises
     ------
     InvalidInputError
-        If an option is invalid. NotSupportedError If deleted rows are to be sorted.
+        If an option is invalid. NotSupportedError If deleted rows are to be sorted or searched.
     """
 
     columns: Columns | None = None
@@ -141,6 +157,10 @@ class ScanOptions:
     use_scalar_index: bool = True
     strict_batch_size: bool = False
     include_deleted_rows: bool = False
+    nearest: Mapping[str, Any] | None = None
+    prefilter: bool = False
+    fast_search: bool = False
+    disable_scoring_autoprojection: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("Limit", self.limit), ("Offset", self.offset)):
@@ -156,6 +176,8 @@ class ScanOptions:
             raise InvalidInputError(f"scan_stats_callback is {self.scan_stats_callback!r}; a function is needed")
         if self.include_deleted_rows and self.order_by:
             raise NotSupportedError("include_deleted_rows is not supported with order_by: sort the result")
+        if self.include_deleted_rows and self.nearest is not None:
+            raise NotSupportedError("include_deleted_rows is not supported with nearest: deleted rows are not searched")
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ScanOptions:
@@ -171,7 +193,7 @@ class ScanOptions:
         InvalidInputError
             If an option is unknown or invalid.
         NotSupportedError
-            If the options ask for a vector or full-text search, or sort deleted rows.
+            If the options ask for a full-text search, or sort or search deleted rows.
         """
         chosen: dict[str, Any] = {}
         for name, value in given.items():

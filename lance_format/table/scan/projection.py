@@ -180,6 +180,7 @@ def plan_projection(
     filter: Filter | None = None,
     *,
     extra: Sequence[str] = (),
+    computed: Sequence[pa.Field] = (),
 ) -> Projection:
     """Plan the columns that a scan returns and reads.
 
@@ -191,13 +192,15 @@ def plan_projection(
     filter : str, pyarrow.compute.Expression or Expression, optional
     extra : sequence of str
         Columns to add unless selected.
+    computed : sequence of pa.Field
+        Columns that the caller computes and adds to batches before `Projection.apply`.
 
     Raises
     ------
     InvalidInputError
         If a column does not exist, or an expression is invalid.
     """
-    visible = visible_schema(stored)
+    visible = visible_schema(stored, computed)
     outputs = _bind_outputs(columns, stored, visible)
     present = {output.name for output in outputs}
     outputs += [Output(name, as_expression(Column((name,)), visible)) for name in extra if name not in present]
@@ -250,11 +253,11 @@ def _bind_outputs(columns: Columns | None, stored: Schema, visible: pa.Schema) -
     return [Output(name, _as_column(name, visible)) for name in columns]
 
 
-def visible_schema(stored: Schema) -> pa.Schema:
-    """Return all stored columns that expressions can name."""
+def visible_schema(stored: Schema, computed: Sequence[pa.Field] = ()) -> pa.Schema:
+    """Return all columns that expressions can name: stored ones, row columns, and those that the caller computes."""
     arrow = stored.to_storage()
     hidden = [pa.field(name, pa.uint64()) for name in ROW_COLUMNS if name not in stored.names]
-    return pa.schema([*arrow, *hidden], metadata=arrow.metadata)
+    return pa.schema([*arrow, *hidden, *computed], metadata=arrow.metadata)
 
 
 def _select(wanted: pa.Field, stored: Schema, visible: pa.Schema) -> Output:

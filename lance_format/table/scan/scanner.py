@@ -69,15 +69,17 @@ class LanceScanner:
     ----------
     table : TableVersion
     options : ScanOptions
+    projection : Projection, optional
+        The columns and the filter; by default those of the options.
     """
 
-    def __init__(self, table: TableVersion, options: ScanOptions) -> None:
+    def __init__(self, table: TableVersion, options: ScanOptions, projection: Projection | None = None) -> None:
         self._table = table
         self._options = options
         self._batch_size = options.batch_rows
         self._metrics: ScanMetrics | None = None
         self._fragments = table.manifest.fragments if options.fragments is None else FragmentList.of(options.fragments)
-        self._projection = plan_output(table, options)
+        self._projection = plan_output(table, options) if projection is None else projection
         self._stages = Stages.of(self._projection)
 
     @property

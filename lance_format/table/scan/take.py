@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,6 +23,8 @@ from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_OFFSET, Li
 from lance_format.table.row_ids.index import RowIdIndex, split_addresses
 from lance_format.table.scan.projection import Columns, Projection, plan_projection
 from lance_format.table.versions.table_version import TableVersion
+
+_NOTHING: Mapping[str, pa.Array] = MappingProxyType({})
 
 RowSelection: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]] | pa.Array
 
@@ -142,12 +146,17 @@ def find_row_ids(table: TableVersion, row_ids: npt.NDArray[np.uint64]) -> tuple[
     table : TableVersion
     row_ids : uint64[num_rows]
     """
+    return row_finder(table)(row_ids)
+
+
+def row_finder(table: TableVersion) -> Callable[[npt.NDArray[np.uint64]], tuple[RowOffsets, RowOffsets]]:
+    """Return a function that finds rows by their ids; see `find_row_ids`. Preparing it reads the ids of all rows."""
     if not table.manifest.stable_row_ids:
-        return find_addresses(table, row_ids)
+        return functools.partial(find_addresses, table)
     nothing = table.manifest.schema.select([])
     scans = [table.scan(fragment, nothing) for fragment in table.manifest.fragments]
     known = ((scan.fragment.id, ids, scan.deleted_rows()) for scan in scans if (ids := row_ids_of(scan)) is not None)
-    return RowIdIndex(known).find(row_ids)
+    return RowIdIndex(known).find
 
 
 def find_addresses(table: TableVersion, addresses: npt.NDArray[np.uint64]) -> tuple[RowOffsets, RowOffsets]:
@@ -221,7 +230,13 @@ def _as_integers(numbers: RowSelection) -> npt.NDArray[Any]:
     return found
 
 
-def take_found(table: TableVersion, projection: Projection, fragment_ids: RowOffsets, offsets: RowOffsets) -> pa.Table:
+def take_found(
+    table: TableVersion,
+    projection: Projection,
+    fragment_ids: RowOffsets,
+    offsets: RowOffsets,
+    computed: Mapping[str, pa.Array] = _NOTHING,
+) -> pa.Table:
     """Read rows fragment by fragment, and return them in the given order.
 
     Parameters
@@ -230,6 +245,8 @@ def take_found(table: TableVersion, projection: Projection, fragment_ids: RowOff
     projection : Projection
     fragment_ids, offsets : int64[num_rows]
         Locations of the rows; see `locate_row_numbers`.
+    computed : mapping of str to pa.Array
+        Values of these rows that outputs need besides those that are read; see `plan_projection`.
     """
     if not fragment_ids.size:
         return projection.to_table(iter([]))
@@ -242,7 +259,10 @@ def take_found(table: TableVersion, projection: Projection, fragment_ids: RowOff
             raise InvalidInputError(f"there is no fragment {fragment_ids[group[0]]}")
         scan = table.scan(fragment, projection.source)
         rows = LiveRows(scan, offsets[group], before.get(fragment.id, 0))
-        batches.append(projection.apply(projection.complete(scan.take_physical(offsets[group]), rows)))
+        batch = projection.complete(scan.take_physical(offsets[group]), rows)
+        for name, values in computed.items():
+            batch = batch.append_column(name, values.take(pa.array(group)))
+        batches.append(projection.apply(batch))
     taken = projection.to_table(iter(batches))
     if (order[:-1] < order[1:]).all() or not taken.num_columns:
         return taken

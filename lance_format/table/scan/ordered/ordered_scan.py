@@ -94,8 +94,8 @@ class OrderedScanner(LanceScanner):
         positions = keys[ROW_OFFSET].to_numpy()[order[offset : self._num_needed]]
         found = locate_row_numbers(self._table, positions)
         for start in range(0, positions.size, self._batch_size):
-            batch = (numbers[start : start + self._batch_size] for numbers in found)
-            rows = take_found(self._table, self._rows, *batch)
+            fragment_ids, offsets = (numbers[start : start + self._batch_size] for numbers in found)
+            rows = take_found(self._table, self._rows, fragment_ids, offsets)
             yield from (rows.combine_chunks() if rows.num_columns else rows).to_batches()
 
 

@@ -1,0 +1,1 @@
+"""Nearest neighbours: the rows whose vectors are nearest to others, exactly or by an index."""

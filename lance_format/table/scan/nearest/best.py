@@ -1,0 +1,95 @@
+"""The nearest rows that a search has found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.table.scan.nearest.query import Nearest
+from lance_format.vectors.metrics import Distances
+
+Addresses = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hits:
+    """Rows and their distances, nearest first.
+
+    Parameters
+    ----------
+    addresses : uint64[num_rows]
+        Addresses in the version that was searched.
+    distances : float32[num_rows]
+    """
+
+    addresses: Addresses
+    distances: Distances
+
+    @classmethod
+    def none(cls) -> Hits:
+        """Return no rows."""
+        return cls(np.zeros(0, np.uint64), np.zeros(0, np.float32))
+
+    def __len__(self) -> int:
+        return self.addresses.size
+
+    def first(self, num_rows: int) -> Hits:
+        """Return the nearest rows."""
+        return Hits(self.addresses[:num_rows], self.distances[:num_rows])
+
+
+class NearestRows:
+    """The nearest rows of all that were added.
+
+    Parameters
+    ----------
+    count : int
+        Their maximum number.
+    lower, upper : float
+        Half-open range of distances; NaN for no upper bound.
+    """
+
+    def __init__(self, count: int, lower: float, upper: float) -> None:
+        self._count = count
+        self._lower = np.float32(lower)
+        self._upper = np.float32(upper)
+        self._hits = Hits.none()
+
+    @classmethod
+    def of(cls, nearest: Nearest, count: int | None = None) -> NearestRows:
+        """Return no rows yet, for one query of a search; by default for `k` rows."""
+        return cls(nearest.k if count is None else count, nearest.lower, nearest.upper)
+
+    @property
+    def hits(self) -> Hits:
+        """The nearest rows; equally distant ones by address."""
+        return self._hits
+
+    def add(self, distances: Distances, locate: Callable[[npt.NDArray[np.int64]], Addresses]) -> None:
+        """Add rows. Those whose distance is NaN are ignored.
+
+        Parameters
+        ----------
+        distances : float32[num_rows]
+        locate : callable
+            Returns the addresses of rows by their indices, `int64[…]`.
+        """
+        is_full = len(self._hits) == self._count
+        is_near = distances <= self._hits.distances[-1] if is_full else ~np.isnan(distances)
+        if self._lower > -np.inf:
+            is_near &= distances >= self._lower
+        if not np.isnan(self._upper):
+            is_near &= distances < self._upper
+        chosen = np.flatnonzero(is_near)
+        if not chosen.size:
+            return
+        if chosen.size > self._count:
+            nearest = np.partition(distances[chosen], self._count - 1)[self._count - 1]
+            chosen = chosen[distances[chosen] <= nearest]
+        addresses = np.concatenate([self._hits.addresses, locate(chosen)])
+        found = np.concatenate([self._hits.distances, distances[chosen]])
+        order = np.lexsort((addresses, found))[: self._count]
+        self._hits = Hits(addresses[order], found[order])

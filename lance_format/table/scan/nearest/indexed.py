@@ -1,0 +1,247 @@
+"""Search by a vector index: the partitions whose centroids are nearest are searched, by the codes of their vectors.
+
+Rows that the index does not cover are searched exactly. Distances of rows that it finds are those of codes, unless
+`refine_factor` is given or there are such other rows: then they are computed from the vectors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.fragment_list import FragmentList
+from lance_format.table.format.index_metadata import FRAGMENT_REUSE_INDEX, IndexMetadata
+from lance_format.table.fragments.deletion_file import RowOffsets
+from lance_format.table.indices.catalog import kind_of, path_of
+from lance_format.table.indices.row_finder import RowIds, UnusableError
+from lance_format.table.indices.vector_index import VECTOR, VectorIndex, VectorIndexReader
+from lance_format.table.row_ids.index import row_addresses
+from lance_format.table.scan.nearest.best import Addresses, Hits, NearestRows
+from lance_format.table.scan.nearest.exact import VectorScanner, measure, vectors_only
+from lance_format.table.scan.nearest.query import Nearest
+from lance_format.table.scan.options import ScanOptions
+from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.scan.take import row_finder
+from lance_format.table.versions.table_version import TableVersion
+from lance_format.vectors.metrics import Distances, Vector, distances_to
+
+FindRows: TypeAlias = Callable[[RowIds], tuple[RowOffsets, RowOffsets]]
+
+_LOGGER = logging.getLogger(__name__)
+_MINIMUM_NPROBES = 20
+_FEW_ROWS = 1000
+"""Rows that pass a filter whose distances are computed without the index, plus a multiple of those that are wanted."""
+_FEW_PER_ROW = 10
+_GROWTH = 4
+
+
+class IndexSearch:
+    """A search by the parts of one index.
+
+    Parameters
+    ----------
+    table : TableVersion
+    nearest : Nearest
+    parts : sequence of IndexMetadata
+    metric : str
+        Of the index.
+    """
+
+    def __init__(self, table: TableVersion, nearest: Nearest, parts: Sequence[IndexMetadata], metric: str) -> None:
+        self._table = table
+        self._nearest = nearest
+        self._parts = parts
+        self.metric = metric
+
+    @classmethod
+    def choose(cls, table: TableVersion, nearest: Nearest) -> IndexSearch | None:
+        """Return a search by an index of the column; None if there is none that can be used.
+
+        Raises
+        ------
+        CorruptFileError
+            If a file of an index is malformed.
+        DatasetNotFoundError
+            If a file of an index is missing.
+        """
+        indices = table.manifest.indices
+        if nearest.vector_type.is_multiple or any(index.name == FRAGMENT_REUSE_INDEX for index in indices):
+            return None
+        mine = [index for index in indices if kind_of(index) == VECTOR and _is_of(table, index, nearest.column)]
+        for name in dict.fromkeys(index.name for index in mine):
+            parts = [index for index in mine if index.name == name]
+            try:
+                metrics = {_metric_of(table, part, nearest) for part in parts}
+            except (NotSupportedError, UnusableError) as error:
+                _LOGGER.info("index %r is not used: %s", name, error)
+                continue
+            except CorruptFileError as error:
+                raise error.retold(f"index {name!r}: {error.what}; use_index=False searches without it") from error
+            if len(metrics) == 1 and nearest.metric in (None, *metrics):
+                return cls(table, nearest, parts, metrics.pop())
+        return None
+
+    def describe(self) -> str:
+        """Return the name of the index, and how much of it is searched."""
+        num_parts = f", {len(self._parts)} parts" if len(self._parts) > 1 else ""
+        return f"by the index {self._parts[0].name!r}{num_parts}"
+
+    def search(self, options: ScanOptions) -> list[Hits]:
+        """Return the nearest rows of each query among those that the options choose."""
+        fragments = self._table.manifest.fragments if options.fragments is None else FragmentList.of(options.fragments)
+        ids = fragments.columns.ids
+        covered = ids[np.isin(ids, np.concatenate([part.covered_ids() for part in self._parts]))]
+        allowed = self._allowed(options) if options.prefilter and options.filter is not None else None
+        if allowed is not None and allowed.size <= _FEW_ROWS + _FEW_PER_ROW * self._nearest.k:
+            return [self._measure(query, allowed) for query in range(self._nearest.num_searches)]
+        others = (
+            [fragment for fragment in fragments if not np.isin(fragment.id, covered)] if covered.size < ids.size else []
+        )
+        if options.fast_search:
+            others = []
+        exact = self._search_exactly(options, others) if others else None
+        found = []
+        for query in range(self._nearest.num_searches):
+            rows = _Rows(self._find_rows, covered, allowed)
+            hits = self._search_parts(query, rows)
+            if exact is not None or self._nearest.refine_factor is not None:
+                hits = _united([self._measure(query, hits.addresses), *(exact[query : query + 1] if exact else [])])
+            found.append(hits.first(self._nearest.k))
+        return found
+
+    @cached_property
+    def _find_rows(self) -> FindRows:
+        return row_finder(self._table)
+
+    def _measure(self, query: int, addresses: Addresses) -> Hits:
+        return measure(self._table, self._nearest, query, self.metric, addresses)
+
+    def _search_exactly(self, options: ScanOptions, fragments: Sequence[FragmentMetadata]) -> list[Hits]:
+        kept = options if options.prefilter else dataclasses.replace(options, filter=None)
+        scanner = VectorScanner(self._table, dataclasses.replace(kept, fragments=fragments), self._nearest.column)
+        return scanner.search(self._nearest, self.metric)
+
+    def _allowed(self, options: ScanOptions) -> Addresses:
+        """Return the addresses of the rows that pass the filter, ascending."""
+        chosen = dataclasses.replace(vectors_only(options, self._nearest.column), columns=[])
+        found = [
+            row_addresses(np.full(rows.offsets.size, rows.scan.fragment.id, np.int64), rows.offsets)
+            for rows in LanceScanner(self._table, chosen).matching_rows()
+        ]
+        return np.sort(np.concatenate([np.zeros(0, np.uint64), *found]))
+
+    def _search_parts(self, query: int, rows: _Rows) -> Hits:
+        count = self._nearest.k * (self._nearest.refine_factor or 1)
+        vector = _unit(self._nearest.queries[query]) if self.metric == "cosine" else self._nearest.queries[query]
+        found = []
+        for part in self._parts:
+            with VectorIndexReader(self._table, part) as reader:
+                found.append(self._search_part(reader, vector, count, rows))
+        return _united(found).first(count)
+
+    def _search_part(self, reader: VectorIndexReader, vector: Vector, count: int, rows: _Rows) -> Hits:
+        """Search partitions, nearest first, until there are enough rows, or no more to be searched."""
+        order = _nearest_partitions(reader.index, vector)
+        most = min(self._nearest.maximum_nprobes or order.size, order.size)
+        stop = min(_MINIMUM_NPROBES if self._nearest.minimum_nprobes is None else self._nearest.minimum_nprobes, most)
+        start, stop = 0, max(stop, 1)
+        best = NearestRows.of(self._nearest, count)
+        while True:
+            ids, distances = [np.zeros(0, np.uint64)], [np.zeros(0, np.float32)]
+            for number in order[start:stop].tolist():
+                partition = reader.read(number)
+                ids.append(partition.row_ids)
+                distances.append(reader.index.distances(vector, number, partition))
+            _add_live(best, np.concatenate(ids), np.concatenate(distances), rows, count)
+            if len(best.hits) >= count or stop >= most:
+                return best.hits
+            start, stop = stop, min(2 * stop, most)
+
+
+class _Rows:
+    """The rows that a search may return.
+
+    Parameters
+    ----------
+    find : callable
+        See `row_finder`.
+    covered : int64[num_fragments]
+        Ids of fragments.
+    allowed : uint64[num_rows], optional
+        Addresses, ascending; by default all rows of these fragments.
+    """
+
+    def __init__(self, find: FindRows, covered: RowOffsets, allowed: Addresses | None) -> None:
+        self._find = find
+        self._covered = covered
+        self._allowed = allowed
+
+    def addresses(self, ids: RowIds) -> tuple[Addresses, npt.NDArray[np.bool_]]:
+        """Return the addresses of rows, and for each whether it may be returned."""
+        fragment_ids, offsets = self._find(ids)
+        is_there = (fragment_ids >= 0) & np.isin(fragment_ids, self._covered)
+        found = row_addresses(np.where(is_there, fragment_ids, 0), np.where(is_there, offsets, 0))
+        if self._allowed is not None:
+            places = np.minimum(np.searchsorted(self._allowed, found), max(self._allowed.size - 1, 0))
+            is_there &= self._allowed[places] == found if self._allowed.size else False
+        return found, is_there
+
+
+def _add_live(best: NearestRows, ids: RowIds, distances: Distances, rows: _Rows, count: int) -> None:
+    """Add the nearest rows that may be returned; whether they may is looked up for as few as possible."""
+    most = 2 * count
+    while True:
+        chosen = np.arange(ids.size)
+        if most < ids.size:
+            chosen = np.argpartition(distances, most)[:most]
+        addresses, is_there = rows.addresses(ids[chosen])
+        if np.count_nonzero(is_there) >= count or most >= ids.size:
+            best.add(distances[chosen[is_there]], addresses[is_there].__getitem__)
+            return
+        most *= _GROWTH
+
+
+def _nearest_partitions(index: VectorIndex, vector: Vector) -> npt.NDArray[np.int64]:
+    """Return the partitions with rows, nearest first."""
+    metric = "l2" if index.metric == "cosine" else index.metric
+    query = vector.astype(index.centroids.dtype)
+    if metric == "hamming":
+        distances = distances_to(query.astype(np.uint8), index.centroids.astype(np.uint8), metric)
+    else:
+        distances = distances_to(query, index.centroids, metric)
+    order = np.argsort(distances, kind="stable")
+    return order[index.lengths[order] > 0]
+
+
+def _unit(vector: Vector) -> Vector:
+    """Return a vector of length 1; NaN if it has length 0."""
+    exact = vector.astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (exact / np.linalg.norm(exact)).astype(np.float32)
+
+
+def _united(found: Sequence[Hits]) -> Hits:
+    addresses = np.concatenate([hits.addresses for hits in found])
+    distances = np.concatenate([hits.distances for hits in found])
+    order = np.lexsort((addresses, distances))
+    return Hits(addresses[order], distances[order])
+
+
+def _is_of(table: TableVersion, index: IndexMetadata, column: str) -> bool:
+    path = path_of(table.manifest.schema.fields, index.fields[0]) if len(index.fields) == 1 else ()
+    return ".".join(field.name for field in path) == column and index.fragment_ids is not None
+
+
+def _metric_of(table: TableVersion, part: IndexMetadata, nearest: Nearest) -> str:
+    with VectorIndexReader(table, part) as reader:
+        if reader.index.dimension != nearest.vector_type.dimension:
+            raise UnusableError(f"its vectors have {reader.index.dimension} numbers")
+        return reader.index.metric

@@ -1,0 +1,1 @@
+"""Vectors: distances between them, and codes that stand for them. Knows no files."""

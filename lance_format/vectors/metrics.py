@@ -1,0 +1,79 @@
+"""Distances between vectors by metric, as pylance defines them.
+
+| metric | distance |
+|---|---|
+| `l2` | the square of the Euclidean distance |
+| `cosine` | 1 minus the cosine of the angle; none from or to a vector of length 0 |
+| `dot` | 1 minus the dot product |
+| `hamming` | the number of bits that differ, of vectors of bytes |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.errors import InvalidInputError
+from lance_format.kernels.distances import cosine_distances, dot_distances, hamming_distances, squared_distances
+
+Distances = npt.NDArray[np.float32]
+Vectors = npt.NDArray[Any]
+Vector = npt.NDArray[Any]
+
+_KERNELS: Mapping[str, Callable[[Any, Any, Any], int]] = MappingProxyType(
+    {"l2": squared_distances, "cosine": cosine_distances, "dot": dot_distances, "hamming": hamming_distances}
+)
+_ALIASES = MappingProxyType({"euclidean": "l2"})
+
+
+def parse_metric(text: str) -> str:
+    """Return the name of a metric, given in any case.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none of that name.
+    """
+    name = text.lower()
+    name = _ALIASES.get(name, name)
+    if name not in _KERNELS:
+        raise InvalidInputError(f"metric is {text!r}; use one of {', '.join(_KERNELS)}")
+    return name
+
+
+def default_metric(dtype: np.dtype[Any]) -> str:
+    """Return the metric of vectors of a type if none is given."""
+    return "hamming" if dtype == np.uint8 else "l2"
+
+
+def check_metric(metric: str, dtype: np.dtype[Any]) -> None:
+    """Check that vectors of a type have distances by a metric.
+
+    Raises
+    ------
+    InvalidInputError
+        If they have none.
+    """
+    if (metric == "hamming") != (dtype == np.uint8):
+        raise InvalidInputError(f"metric is {metric!r}, which vectors of {dtype} do not have; leave it out")
+
+
+def distances_to(query: Vector, vectors: Vectors, metric: str) -> Distances:
+    """Return the distance of each vector from a query; NaN where there is none.
+
+    Parameters
+    ----------
+    query : numeric[dimension]
+        Of the type of the vectors; float16 is computed as float32.
+    vectors : numeric[num_vectors, dimension]
+    metric : str
+    """
+    if vectors.dtype == np.float16:
+        query, vectors = query.astype(np.float32), vectors.astype(np.float32)
+    out = np.empty(vectors.shape[0], np.float32)
+    _KERNELS[metric](vectors, query, out)
+    return out

@@ -1,0 +1,1 @@
+"""Tests of distances between vectors, and of their codes."""
