@@ -34,7 +34,7 @@ from connector.options.sink_options import SINK_PARSERS, SinkOptions
 from connector.options.storage import STORAGE_PREFIX, is_storage_option, read_storage
 from connector.options.timestamps import parse_timestamp
 from connector.options.values import DIGITS, MAX_INT64, parse_choice, parse_count, parse_flag, parse_names, parse_text
-from connector.protocol import HADOOP, NEW_COLUMNS, TIME_ZONE
+from connector.protocol import HADOOP, NEAREST, NEW_COLUMNS, TIME_ZONE
 from connector.types.new_columns import read_new_columns
 from connector.types.row_columns import ROW_FIELDS
 from lance_format import InvalidInputError
@@ -114,6 +114,8 @@ class LanceOptions:
         Options of writes that number their batches.
     storage : mapping of str to str
         Options of the object store, in the names of pylance. They may hold secrets.
+    nearest : mapping of str to object
+        A search that selects the rows, by the arguments of `LanceDataset.scanner`; empty if there is none.
     new_columns : pyarrow.Schema, optional
         Columns that the statement adds to the table. The planner bridge gives them.
     """
@@ -142,6 +144,7 @@ class LanceOptions:
     changes: ChangeOptions = field(default_factory=ChangeOptions)
     sink: SinkOptions = field(default_factory=SinkOptions)
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    nearest: Mapping[str, Any] = field(default_factory=dict)
     new_columns: pa.Schema | None = None
 
     @classmethod
@@ -197,6 +200,8 @@ class LanceOptions:
         changes, sink = ChangeOptions.take(parsed), SinkOptions.take(parsed)
         if HADOOP in given:
             storage = translate(json.loads(given[HADOOP]), storage)
+        if NEAREST in given:
+            parsed["nearest"] = json.loads(given[NEAREST])
         if NEW_COLUMNS in given:
             parsed["new_columns"] = read_new_columns(json.loads(given[NEW_COLUMNS]))
         return cls(**parsed, column_options=tuple(column_options), changes=changes, sink=sink, storage=storage)

@@ -30,6 +30,7 @@ _BY_VERSION = (
 )
 """Sources of classes that differ between versions of Spark, by whether it has a class."""
 _PACKAGE = "lance"
+_EXTENSIONS = ("Statements", "VectorSearch")
 _JAVA_VERSION = 8
 
 _log = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ def _install(spark: SparkSession, source: Source) -> bool:
     _answer_questions(gateway, loader, source)
     _ship(context, loader)
     _name_catalog(spark)
-    _extend_parser(gateway, jvm, loader)
+    _extend_sql(gateway, jvm, loader)
     return True
 
 
@@ -165,11 +166,12 @@ def _name_catalog(spark: SparkSession) -> None:
         context._jsc.sc().conf().set(_CATALOG, f"{_PACKAGE}.Catalog")
 
 
-def _extend_parser(gateway: Any, jvm: Any, loader: Any) -> None:
-    """Let the parser of the active session take the statements that Spark lacks."""
-    method = loader.loadClass(f"{_PACKAGE}.Statements").getDeclaredMethod("install", gateway.new_array(jvm.Class, 0))
-    method.setAccessible(True)
-    method.invoke(None, gateway.new_array(jvm.Object, 0))
+def _extend_sql(gateway: Any, jvm: Any, loader: Any) -> None:
+    """Give the active session the statements and the functions that Spark lacks."""
+    for name in _EXTENSIONS:
+        method = loader.loadClass(f"{_PACKAGE}.{name}").getDeclaredMethod("install", gateway.new_array(jvm.Class, 0))
+        method.setAccessible(True)
+        method.invoke(None, gateway.new_array(jvm.Object, 0))
 
 
 def _ship(context: Any, loader: Any) -> None:

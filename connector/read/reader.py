@@ -73,9 +73,8 @@ class LanceReader(DataSourceReader):
     def __init__(self, options: LanceOptions, schema: StructType, pushed: Pushed | None = None) -> None:
         pushed = pushed or Pushed()
         dataset = open_at(options, options.path, options.version)
-        stored = dataset.read_schema(options.blob_handling)
-        check_readable(stored, schema, options.path)
         self._options = options
+        check_readable(self._readable(dataset), schema, options.path)
         self._path = options.path
         self._version = dataset.version
         self._dataset = dataset
@@ -93,6 +92,10 @@ class LanceReader(DataSourceReader):
             self._sizes["split_size_bytes"] = options.split_size_bytes
         self._scanner(dataset)  # Raises the errors of a filter here.
 
+    def _readable(self, dataset: LanceDataset) -> pa.Schema:
+        """Return the columns that can be read."""
+        return dataset.read_schema(self._options.blob_handling)
+
     @told_briefly
     def partitions(self) -> Sequence[InputPartition]:
         """Divide the scan into tasks of about the same size. Without a task Spark makes an empty partition.
@@ -100,6 +103,10 @@ class LanceReader(DataSourceReader):
         If a limit suffices and no filter may drop rows, the tasks read no more rows than the limit.
         """
         return [ScanPartition(task) for task in self.tasks]
+
+    @property
+    def _columns(self) -> pa.Schema:
+        return to_exchange_schema(self._schema)
 
     @cached_property
     def _dataset(self) -> LanceDataset:
@@ -159,7 +166,7 @@ class LanceReader(DataSourceReader):
 
     def _scanner(self, dataset: LanceDataset) -> LanceScanner:
         return dataset.scanner(
-            to_exchange_schema(self._schema),
+            self._columns,
             self._filter,
             self._limit,
             self._offset,

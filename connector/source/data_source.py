@@ -211,6 +211,10 @@ class LanceDataSource(DataSource):
             return describe_metadata(options, dataset)
         if options.changes.read_change_feed:
             return describe_feed(dataset, self._infer_schema(dataset) if schema is None else schema)
+        if options.nearest:
+            from connector.read.nearest import describe_search  # Other plans do without it.
+
+            return describe_search(options, dataset, self._infer_schema(dataset) if schema is None else schema)
         seen = self._infer_schema(dataset) if schema is None else schema
         found = describe(dataset, seen, exact=_is_plain(options), blob_handling=options.blob_handling)
         return {**found, "misfit": None if schema is None else self._misfit(dataset, schema)}
@@ -267,8 +271,12 @@ class LanceDataSource(DataSource):
         if options.changes.read_change_feed:
             return ChangesReader(options, schema)
         refuse_stream_options(options)
+        if options.nearest:
+            from connector.read.nearest import NearestReader
+
+            return NearestReader(options, schema, pushed)
         if pushed.aggregates is not None:
-            from connector.read.aggregates import AggregateReader  # Other plans do without it.
+            from connector.read.aggregates import AggregateReader
 
             return AggregateReader(options, schema, pushed)
         if pushed.first is not None:
@@ -374,6 +382,10 @@ class LanceDataSource(DataSource):
         if options.columns is not None:
             stored = pa.schema([stored.field(column) for column in options.columns])
         found = StructType([*to_spark_schema(stored), *(ROW_FIELDS[name] for name in options.metadata_columns)])
+        if options.nearest:
+            from connector.read.nearest import with_distance
+
+            return with_distance(found)
         return feed_schema(found) if options.changes.read_change_feed else found
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from connector.options.storage import write_storage
@@ -13,6 +13,7 @@ from connector.table_api.creation import LanceTableBuilder, Mode
 from connector.table_api.locating import locate
 from connector.table_api.merge_builder import LanceMergeBuilder
 from connector.table_api.row_changes import RowChangeResult
+from connector.table_api.searching import search_vectors
 from connector.table_api.session_storage import with_hadoop
 from connector.table_api.target import Target
 from connector.table_api.updating import delete_rows, update_rows
@@ -199,6 +200,61 @@ class LanceTable(TableVersions, TableUpkeep):
             It takes the clauses, then `execute`.
         """
         return LanceMergeBuilder(self._target, source, condition)
+
+    def vectorSearch(
+        self,
+        column: str,
+        queryVector: Sequence[float],
+        numResults: int = 10,
+        metric: str | None = None,
+        filter: str | None = None,
+        *,
+        nprobes: int | None = None,
+        refineFactor: int | None = None,
+        distanceRange: tuple[float | None, float | None] | None = None,
+        useIndex: bool = True,
+    ) -> DataFrame:
+        """Return the rows whose vectors are nearest to another one, nearest first, with their `_distance`.
+
+        By an index of the column one task finds them, at approximate distances. Otherwise tasks compute the distances
+        of all rows.
+
+        Parameters
+        ----------
+        column : str
+            A column of vectors, or a dotted path of a field below structs.
+        queryVector : sequence of float
+            A list, an array of NumPy, or a vector of `pyspark.ml`.
+        numResults : int
+        metric : {"l2", "cosine", "dot", "hamming"}, optional
+            By default that of an index, or `l2`; `hamming` for vectors of bytes.
+        filter : str, optional
+            The rows to search, in SQL as the option `filter`. `where` of the result filters the rows that were found.
+        nprobes : int, optional
+            Number of partitions of an index to search; by default 20, and more until enough rows are found.
+        refineFactor : int, optional
+            How many times `numResults` rows of an index have their exact distances computed.
+        distanceRange : tuple of float, optional
+            Half-open range of distances.
+        useIndex : bool
+            Whether an index may be used.
+
+        Raises
+        ------
+        InvalidInputError
+            If an argument is invalid, or the column has no vectors of this length.
+        """
+        arguments = {
+            "column": column,
+            "q": queryVector,
+            "k": numResults,
+            "metric": metric,
+            "nprobes": nprobes,
+            "refine_factor": refineFactor,
+            "distance_range": distanceRange,
+            "use_index": useIndex,
+        }
+        return search_vectors(self._target, arguments, filter)
 
     def clone(self, target: str, isShallow: bool = False) -> LanceTable:
         """Make the latest version, or the one that the options name, a table of its own, and return that.

@@ -167,6 +167,16 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
     return new RowLevel(schema, all, facts(all), info);
   }
 
+  /** The options by which a search reads the version that the query sees. */
+  Map searched() {
+    Map all = all();
+    Facts found = facts(all);
+    all.keySet().removeAll(Arrays.asList("__lance.catalog", "branch", "tag", "timestamp", "versionAsOf", "timestampAsOf"));
+    all.put("path", found.uri());
+    all.put("version", found.version());
+    return all;
+  }
+
   private Map all() { return Python.merged(options, Collections.emptyMap()); }
 
   /**
