@@ -14,11 +14,13 @@ import pyarrow as pa
 from lance_format.aggregation import Aggregate, FirstRows, GroupOrder, PartialAggregation
 from lance_format.array_encodings.value_slices import ValueSlices
 from lance_format.expressions.patterns import like
+from lance_format.kernels.bloom_filter import find_hashes
 from lance_format.masks import filter_values
 from lance_format.table.dataset.dataset import dataset
 from lance_format.table.dataset.write_dataset import write_dataset
 from lance_format.vectors.codes import ProductCodes, ScalarCodes
 from lance_format.vectors.metrics import distances_to
+from lance_format.table.indices.bloom_filter_index import hash_array
 
 _NUM_ROWS = 20_000
 _VERSIONS = ("2.0", "2.1", "2.2")
@@ -40,6 +42,7 @@ def compile_kernels() -> None:
             _use(str(Path(directory, f"{version}.lance")), _table(version), version)
     _unpack()
     _filter()
+    _look_up()
     _aggregate()
     _search()
 
@@ -73,6 +76,13 @@ def _filter() -> None:
         filter_values(pa.array(np.zeros(_NUM_ROWS, f"u{bits // 8}")), mask)
     for arrow_type in (pa.string(), pa.large_string()):
         like(pa.repeat(pa.scalar("text", arrow_type), _NUM_ROWS), "%ex%", ignore_case=False)
+
+
+def _look_up() -> None:
+    """Look for values as indices do."""
+    words = np.zeros(8, np.uint32)
+    words.flags.writeable = False
+    find_hashes(hash_array(pa.array([7])), words, np.array([0, 8]), np.zeros(1, np.bool_))
 
 
 def _aggregate() -> None:

@@ -14,7 +14,9 @@ from lance_format.kernels.jit import kernel
 
 U8 = npt.NDArray[np.uint8]
 U32 = npt.NDArray[np.uint32]
+U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -97,6 +99,45 @@ def hash_values(source: U8, ends: I64, out: npt.NDArray[np.uint64]) -> int:
     for index in range(ends.size - 1):
         out[index] = _hash(source, ends[index], ends[index + 1])
     return ends.size - 1
+
+
+@kernel
+def find_hashes(hashes: U64, words: U32, starts: I64, out: Flags) -> int:
+    """Mark the filters that may hold one of several hashed values.
+
+    Parameters
+    ----------
+    hashes : uint64[num_values]
+    words : uint32[…], read-only
+        The filters, one after another.
+    starts : int64[num_filters + 1]
+        The first word of each filter, then the end of the last. A filter has a multiple of eight words, and at least
+        that many.
+    out : bool[num_filters]
+        Set for each filter.
+
+    Returns
+    -------
+    int
+        The number of filters.
+    """
+    for index in range(starts.size - 1):
+        num_blocks = np.uint64((starts[index + 1] - starts[index]) // 8)
+        out[index] = False
+        for position in range(hashes.size):
+            value = hashes[position]
+            block = starts[index] + np.int64(((value >> np.uint64(32)) * num_blocks) >> np.uint64(32)) * 8
+            low = value & _LOW
+            holds = True
+            for place in range(8):
+                bit = ((low * _FACTORS[place]) & _LOW) >> np.uint64(27)
+                if not (np.uint64(words[block + place]) >> bit) & np.uint64(1):
+                    holds = False
+                    break
+            if holds:
+                out[index] = True
+                break
+    return starts.size - 1
 
 
 @kernel

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lance_format.kernels.bloom_filter import hash_values, insert_hashes
+from lance_format.kernels.bloom_filter import find_hashes, hash_values, insert_hashes
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,26 @@ def test_values_set_a_bit_in_each_word_of_a_block() -> None:
     assert [int(word).bit_count() for word in one if word] == [1] * 8
     assert np.flatnonzero(one)[0] % 8 == 0
     assert (one & before == one).all()
+
+
+def test_filters_claim_their_values() -> None:
+    rng = np.random.default_rng(0)
+    hashes = rng.integers(0, 2**64, 300, np.uint64)
+    words, starts = np.zeros(8 * (1 + 64 + 3), np.uint32), np.array([0, 8, 8 * 65, 8 * 68])
+    for number, part in enumerate(np.split(hashes, [5, 295])):
+        insert_hashes(part, words[starts[number] : starts[number + 1]])
+    claims = np.zeros(3, np.bool_)
+    for number, part in enumerate(np.split(hashes, [5, 295])):
+        for value in part:
+            assert find_hashes(np.array([value]), words, starts, claims) == 3
+            assert claims[number]
+    others = rng.integers(0, 2**64, 2000, np.uint64)
+    found = np.zeros(3, np.int64)
+    for value in others:
+        find_hashes(np.array([value]), words, starts, claims)
+        found += claims
+    assert (found < 100).all()
+    find_hashes(others[:0], words, starts, claims)
+    assert not claims.any()
+    find_hashes(hashes, words, starts, claims)
+    assert claims.all()

@@ -1,7 +1,8 @@
 """Indices that name rows: what the kinds have in common.
 
 An index names the rows of the fragments in its bitmap by their ids. Ids of rows that were deleted since stay in it. It
-answers a predicate over its column exactly, or not at all: where the answer would be many rows, scanning is faster.
+answers a predicate over its column, perhaps with further rows, or not at all: where the answer would be many rows,
+scanning is faster.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyroaring
 
 from lance_format.expressions import BoundExpression, FieldPath, filter_mask
 from lance_format.file import ColumnProjection, FileReader, column_indices
@@ -70,6 +72,13 @@ def is_plain(index: IndexMetadata, newest: int = 0) -> bool:
     return is_known and index.fragment_ids is not None and len(index.fields) == 1
 
 
+def ids_of(rows: pyroaring.BitMap64 | None, most: int) -> RowIds | None:
+    """Return the ids of a bitmap, `uint64[num_ids]`; None if there is none, or it has more than `most`."""
+    if rows is None or len(rows) > most:
+        return None
+    return np.frombuffer(rows.to_array(), np.uint64)
+
+
 class UnusableError(Exception):
     """The index is of a form that is not known here."""
 
@@ -78,7 +87,9 @@ class Finder(Protocol):
     """Finds rows by an index of one kind."""
 
     def __call__(self, table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
-        """Return the ids of the rows for which a predicate holds, in any order; None if they may be too many.
+        """Return the ids of rows outside of which a predicate does not hold; None if they may be too many.
+
+        They are in any order.
 
         Parameters
         ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,22 @@ ZoneNumbers: TypeAlias = npt.NDArray[np.int64]
 
 NullRows: TypeAlias = Mapping[int, bytes]
 """The offsets of null rows, as a 32-bit Roaring bitmap per id of a fragment with nulls."""
+
+
+class Located(Protocol):
+    """Zones of consecutive rows of fragments; see `Zones`."""
+
+    @property
+    def fragment_ids(self) -> ZoneNumbers:
+        """The fragment of each zone."""
+
+    @property
+    def starts(self) -> ZoneNumbers:
+        """The first physical row of each zone."""
+
+    @property
+    def lengths(self) -> ZoneNumbers:
+        """The number of physical rows of each zone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,6 +148,11 @@ def has_bounds(value_type: pa.DataType) -> bool:
     )
 
 
+def is_ordinary(value_type: pa.DataType) -> bool:
+    """Return whether values of a type have bounds, or are binary values of one size."""
+    return has_bounds(value_type) or bool(pa.types.is_fixed_size_binary(value_type))
+
+
 def comparable(values: pa.Array) -> pa.Array:
     """Return values of a type with bounds as values that Arrow compares and aggregates, in the same order."""
     if pa.types.is_float16(values.type):
@@ -156,7 +177,12 @@ def with_nan(lower: pa.Array, upper: pa.Array, nan_counts: ZoneNumbers) -> tuple
 
 
 def fragments_in_order(
-    zones: Zones, fragment_ids: ZoneNumbers, physical_rows: ZoneNumbers, num_deleted_rows: ZoneNumbers, *, placed: bool
+    zones: Located,
+    fragment_ids: ZoneNumbers,
+    physical_rows: ZoneNumbers,
+    num_deleted_rows: ZoneNumbers,
+    *,
+    placed: bool,
 ) -> ZoneNumbers:
     """Return the fragments whose zones certainly locate their values.
 
@@ -166,7 +192,7 @@ def fragments_in_order(
 
     Parameters
     ----------
-    zones : Zones
+    zones : Located
         In order.
     fragment_ids, physical_rows : int64[num_fragments]
         All fragments that have zones, and their numbers of rows; 0 if unknown.
@@ -179,7 +205,7 @@ def fragments_in_order(
     if not ids.size:
         return ids
     ends = zones.starts + zones.lengths
-    follows = np.ones(len(zones), np.bool_)
+    follows = np.ones(ends.size, np.bool_)
     follows[1:] = (zones.fragment_ids[1:] != zones.fragment_ids[:-1]) | (zones.starts[1:] >= ends[:-1])
     apart = np.logical_and.reduceat(follows, first)
     order = np.argsort(fragment_ids)

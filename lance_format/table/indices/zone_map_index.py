@@ -19,7 +19,7 @@ from lance_format.proto import table_pb2
 from lance_format.row_numbers import distinct
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.opening import index_path, opening
-from lance_format.table.indices.zone_map import Zones, fragments_in_order
+from lance_format.table.indices.zone_map import Located, ZoneNumbers, Zones, fragments_in_order
 from lance_format.table.indices.zone_map_file import ZONE_MAP_FILE, TooLargeError, ZoneMapFile
 from lance_format.table.versions.table_version import TableVersion
 
@@ -100,15 +100,35 @@ class LoadedZones:
 
     def of(self, table: TableVersion, index: IndexMetadata) -> Zones:
         """Return the zones of the fragments that the part covers and whose zones are reliable."""
-        columns = table.manifest.fragments.columns
-        positions = np.flatnonzero(np.isin(columns.ids, index.covered_ids()))
-        zones = self.zones.of_fragments(columns.ids[positions])
-        facts = (columns.ids[positions], columns.physical_rows[positions], columns.num_deleted_rows[positions])
-        sure = fragments_in_order(zones, *facts, placed=self.placed)
-        num_ignored = distinct(zones.fragment_ids).size - sure.size
-        if num_ignored:
-            _LOGGER.info("index %r is not used for %d fragments: its zones are not theirs", index.name, num_ignored)
-        return zones if sure.size == positions.size else zones.of_fragments(sure)
+        zones = self.zones.of_fragments(_covered_ids(table, index))
+        sure = located_fragments(table, index, zones, placed=self.placed)
+        return zones if sure.size == distinct(zones.fragment_ids).size else zones.of_fragments(sure)
+
+
+def located_fragments(table: TableVersion, index: IndexMetadata, zones: Located, *, placed: bool) -> ZoneNumbers:
+    """Return the fragments whose zones certainly locate their values; see `fragments_in_order`.
+
+    Parameters
+    ----------
+    table : TableVersion
+    index : IndexMetadata
+    zones : Located
+        In order, of fragments that the index covers.
+    placed : bool
+    """
+    columns = table.manifest.fragments.columns
+    positions = np.flatnonzero(np.isin(columns.ids, index.covered_ids()))
+    facts = (columns.ids[positions], columns.physical_rows[positions], columns.num_deleted_rows[positions])
+    sure = fragments_in_order(zones, *facts, placed=placed)
+    num_ignored = distinct(zones.fragment_ids).size - sure.size
+    if num_ignored:
+        _LOGGER.info("index %r is not used for %d fragments: its zones are not theirs", index.name, num_ignored)
+    return sure
+
+
+def _covered_ids(table: TableVersion, index: IndexMetadata) -> ZoneNumbers:
+    ids = table.manifest.fragments.columns.ids
+    return ids[np.isin(ids, index.covered_ids())]
 
 
 def open_zone_map(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> ZoneMapFile:

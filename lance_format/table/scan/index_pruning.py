@@ -23,9 +23,9 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.logical_types import JSON
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.zone_map import ZoneNumbers, Zones, has_bounds
+from lance_format.table.indices.zone_map import ZoneNumbers, Zones, is_ordinary
 from lance_format.table.indices.zone_map_index import ZoneMapDetails, load_zones
-from lance_format.table.scan.indexed_rows import find_indexed_rows, names_rows, own_terms
+from lance_format.table.scan.indexed_rows import can_hold, find_indexed_rows, names_rows, own_terms
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.versions.table_version import TableVersion
 
@@ -121,15 +121,16 @@ def _by_rows(
         term = own_terms(predicate, path)
         if term is None:
             continue
-        for found in find_indexed_rows(table, column.parts, term, column.value_type, layout.ids, num_rows):
+        left = ~np.isin(layout.ids, np.array(sorted(excluded), np.int64))
+        for found in find_indexed_rows(table, column.parts, term, column.value_type, layout.ids[left], num_rows[left]):
             names.add(found.index.name)
             num_parts += 1
             excluded.update(found.excluded.tolist())
             for fragment_id, rows in found.ranges.items():
                 ranges[fragment_id] = rows.intersect(ranges[fragment_id]) if fragment_id in ranges else rows
-    left = {fragment_id: rows for fragment_id, rows in ranges.items() if fragment_id not in excluded}
+    ranges = {fragment_id: rows for fragment_id, rows in ranges.items() if fragment_id not in excluded}
     return PrunedFragments(
-        frozenset(excluded), left, pruned.num_indices + len(names), pruned.num_parts + num_parts, pruned.num_zones
+        frozenset(excluded), ranges, pruned.num_indices + len(names), pruned.num_parts + num_parts, pruned.num_zones
     )
 
 
@@ -153,10 +154,16 @@ def _usable(
     found: dict[FieldPath, _Usable] = {}
     for path in () if predicate is None or not parts else predicate.columns:
         column = _find(table.manifest.schema.fields, path)
-        mine = () if column is None else tuple(index for index in parts if index.fields == (column.id,))
-        if column is not None and mine:
-            found[path] = _Usable(column.to_arrow_type(), mine)
+        if column is not None:
+            value_type = column.to_arrow_type()
+            mine = tuple(index for index in parts if index.fields == (column.id,) and _suits(index, value_type))
+            if mine:
+                found[path] = _Usable(value_type, mine)
     return found
+
+
+def _suits(index: IndexMetadata, value_type: pa.DataType) -> bool:
+    return can_hold(index, value_type) if names_rows(index) else is_ordinary(value_type)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,16 +215,14 @@ def _ranges(bounds: ZoneNumbers, chosen: npt.NDArray[np.bool_]) -> RowRanges:
 
 
 def _find(siblings: Sequence[Field], path: FieldPath) -> Field | None:
-    """Return the stored field of a path if its zones are usable; those of JSON are not, since filters compare text."""
+    """Return the stored field of a path; none of JSON, since filters compare its text."""
     found = next((sibling for sibling in siblings if sibling.name == path[0]), None)
     if found is None or (len(path) > 1 and found.logical_type != "struct"):
         return None
     if len(path) > 1:
         return _find(found.children, path[1:])
-    if found.children or found.logical_type == JSON or b"lance-encoding:blob" in found.metadata:
-        return None
-    value_type = found.to_arrow_type()
-    return found if has_bounds(value_type) or pa.types.is_fixed_size_binary(value_type) else None
+    is_read_otherwise = found.logical_type == JSON or b"lance-encoding:blob" in found.metadata
+    return None if is_read_otherwise else found
 
 
 def _statistics(

@@ -1,4 +1,4 @@
-"""Finding the rows that terms of a filter select, by the indices that name rows.
+"""Finding the rows that terms of a filter select, by the indices that name rows, or tell zones apart by their values.
 
 Such an index answers the conjunctive terms of a filter that are about its column alone. Of the fragments that it
 covers, only the rows in its answer are read, and the whole filter is evaluated over them.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -16,22 +16,52 @@ import pyarrow as pa
 
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.expressions import BoundExpression, FieldPath, columns_of, conjunction, conjuncts
+from lance_format.expressions.pruning import rows_of_zones
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import FRAGMENT_REUSE_INDEX, IndexMetadata
 from lance_format.table.fragments.deletion_file import RowOffsets
-from lance_format.table.indices import bitmap_index, btree_index
+from lance_format.table.indices import bitmap_index, bloom_filter_index, btree_index
+from lance_format.table.indices.bloom_filter_index import ZonesFound
 from lance_format.table.indices.catalog import kind_of
 from lance_format.table.indices.row_finder import Finder, Question, RowIds, UnusableError, is_plain
+from lance_format.table.indices.zone_map import is_ordinary
 from lance_format.table.row_ids.index import split_addresses
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.scan.take import find_row_ids
 from lance_format.table.versions.table_version import TableVersion
 
 _LOGGER = logging.getLogger(__name__)
-_ADDRESSES = 1
-"""Version of BTREE indices that name addresses also in tables with stable row ids, as pylance makes them there."""
 
-_FINDERS: Mapping[str, Finder] = MappingProxyType({"BTree": btree_index.find_rows, "Bitmap": bitmap_index.find_rows})
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """How indices of a kind are used.
+
+    Parameters
+    ----------
+    holds : callable
+        Returns whether such an index is of use for values of a type.
+    finder : Finder, optional
+        None if they do not name rows.
+    newest : int
+        The latest known version of the kind.
+    addresses : int
+        The version from which on they name addresses also in tables with stable row ids.
+    """
+
+    holds: Callable[[pa.DataType], bool]
+    finder: Finder | None
+    newest: int = 0
+    addresses: int = 1
+
+
+_USES: Mapping[str, _Use] = MappingProxyType(
+    {
+        "BTree": _Use(is_ordinary, btree_index.find_rows, newest=1),
+        "Bitmap": _Use(is_ordinary, bitmap_index.find_rows),
+        "BloomFilter": _Use(bloom_filter_index.can_hash, None),
+    }
+)
 _MOST_ROWS = 16 * 4096
 _MOST_SHARE = 1 / 64
 """Rows, and share of all, that are worth finding by their ids; more of them are soon found by a scan."""
@@ -47,7 +77,7 @@ class IndexedRows:
     excluded : int64[…]
         The ids of fragments without a row that may match.
     ranges : mapping of int to RowRanges
-        The rows that may match of the other fragments that it covers.
+        The rows that may match, for fragments where only some of them may.
     """
 
     index: IndexMetadata
@@ -56,9 +86,14 @@ class IndexedRows:
 
 
 def names_rows(index: IndexMetadata) -> bool:
-    """Return whether an index is of a kind and a form that is used here."""
-    kind = kind_of(index)
-    return kind in _FINDERS and is_plain(index, _ADDRESSES if kind == "BTree" else 0)
+    """Return whether an index is of a kind and a form that is used here, other than a ZONEMAP."""
+    use = _USES.get(kind_of(index))
+    return use is not None and is_plain(index, use.newest)
+
+
+def can_hold(index: IndexMetadata, value_type: pa.DataType) -> bool:
+    """Return whether such an index is of use for a column of a type; see `names_rows`."""
+    return _USES[kind_of(index)].holds(value_type)
 
 
 def own_terms(predicate: BoundExpression, path: FieldPath) -> BoundExpression | None:
@@ -103,26 +138,51 @@ def find_indexed_rows(
     for index in indices:
         places = np.flatnonzero(np.isin(fragment_ids, index.covered_ids()))
         most_rows = max(int(_MOST_SHARE * num_rows[places].sum()), _MOST_ROWS)
-        ids = _ask(table, index, Question(term, value_type, most_rows)) if places.size else None
-        if ids is not None:
-            yield _placed(table, index, ids, fragment_ids[places], num_rows[places])
+        question = Question(term, value_type, most_rows)
+        found = _ask(table, index, question, fragment_ids[places], num_rows[places]) if places.size else None
+        if found is not None:
+            yield found
 
 
-def _ask(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
+def _ask(
+    table: TableVersion, index: IndexMetadata, question: Question, covered: RowOffsets, num_rows: RowOffsets
+) -> IndexedRows | None:
+    finder = _USES[kind_of(index)].finder
     try:
-        return _FINDERS[kind_of(index)](table, index, question)
+        if finder is None:
+            zones = bloom_filter_index.find_zones(table, index, question, covered)
+            return None if zones is None else _in_zones(index, zones, covered, num_rows)
+        ids = finder(table, index, question)
     except (NotSupportedError, UnusableError) as error:
         _LOGGER.info("index %r is not used: %s", index.name, error)
         return None
     except CorruptFileError as error:
         raise error.retold(f"index {index.name!r}: {error.what}") from error
+    return None if ids is None else _placed(table, index, ids, covered, num_rows)
+
+
+def _in_zones(index: IndexMetadata, zones: ZonesFound, covered: RowOffsets, num_rows: RowOffsets) -> IndexedRows | None:
+    """Return the rows of zones; those between two, deleted when these were made, are of the first."""
+    if not zones.starts.size:
+        return None
+    firsts = np.flatnonzero(np.diff(zones.fragment_ids, prepend=-1))
+    stops = np.append(firsts[1:], zones.starts.size)
+    counts = np.add.reduceat(zones.may_match, firsts, dtype=np.int64)
+    ids, ranges = zones.fragment_ids[firsts], {}
+    for position in np.flatnonzero((counts > 0) & (counts < stops - firsts)).tolist():
+        part = slice(int(firsts[position]), int(stops[position]))
+        end = num_rows[np.searchsorted(covered, ids[position])]
+        bounds = np.concatenate([[0], zones.starts[part][1:], [end]])
+        begins, ends = rows_of_zones(bounds, zones.may_match[part])
+        ranges[int(ids[position])] = RowRanges(begins, ends, np.zeros(begins.size, np.bool_))
+    return IndexedRows(index, ids[counts == 0], ranges)
 
 
 def _placed(
     table: TableVersion, index: IndexMetadata, ids: RowIds, covered: RowOffsets, num_rows: RowOffsets
 ) -> IndexedRows:
     """Find the rows of ids in the fragments that an index covers; it may name others, which are gone or moved."""
-    has_ids = table.manifest.stable_row_ids and index.message.index_version < _ADDRESSES
+    has_ids = table.manifest.stable_row_ids and index.message.index_version < _USES[kind_of(index)].addresses
     fragment_ids, offsets = find_row_ids(table, ids) if has_ids else split_addresses(ids)
     mine = np.flatnonzero(np.isin(fragment_ids, covered))
     mine = mine[np.lexsort((offsets[mine], fragment_ids[mine]))]
