@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import itertools
 import struct
+from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyroaring
 
@@ -26,6 +28,7 @@ BITMAP_FILE = "bitmap_page_lookup.lance"
 MOST_KEYS = 1 << 20
 _COUNT = struct.Struct("<I")
 _ENTRY = struct.Struct("<II")
+_LONG_COUNT = struct.Struct("<Q")
 _BYTES_AT_ONCE = 1 << 20
 """Of bitmaps of average size; one alone may have more."""
 
@@ -43,17 +46,15 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
             return None
         keys = [question.holds_for(batch.column("keys")) for batch in file.read(0, file.num_rows, ["keys"])]
         chosen = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *keys]))
-        at_once = max(int(_BYTES_AT_ONCE * file.num_rows / max(file.size_bytes, 1)), 1)
-        for start in range(0, chosen.size, at_once):
-            for stored in file.take(chosen[start : start + at_once], "bitmaps"):
-                try:
-                    ids = _parse(stored.as_py(), left)
-                except (struct.error, ValueError, IndexError, TypeError) as error:
-                    raise CorruptFileError(f"malformed bitmap of rows: {error}", path=file.path) from error
-                if ids is None:
-                    return None
-                left -= ids.size
-                found.append(ids)
+        for stored in _stored(file, chosen):
+            try:
+                ids = _parse(stored.as_py(), left)
+            except (struct.error, ValueError, IndexError, TypeError) as error:
+                raise CorruptFileError(f"malformed bitmap of rows: {error}", path=file.path) from error
+            if ids is None:
+                return None
+            left -= ids.size
+            found.append(ids)
     return np.concatenate(found)
 
 
@@ -68,24 +69,65 @@ def serialize_ids(ids: RowIds) -> bytes:
     return b"".join(parts)
 
 
+def read_bitmaps(file: IndexFile, positions: npt.NDArray[np.int64]) -> pyroaring.BitMap64 | None:
+    """Return the union of some bitmaps of a file; None if one stands for all low halves.
+
+    Parameters
+    ----------
+    file : IndexFile
+    positions : int64[num_bitmaps]
+        Ascending rows of the file.
+
+    Raises
+    ------
+    CorruptFileError
+        If a bitmap is malformed.
+    """
+    found = pyroaring.BitMap64()
+    for stored in _stored(file, positions):
+        try:
+            parts = list(_entries(stored.as_py()))
+            if any(not content for _, content in parts):
+                return None
+            joined = b"".join(_COUNT.pack(high) + content for high, content in parts)
+            found |= pyroaring.BitMap64.deserialize(_LONG_COUNT.pack(len(parts)) + joined)
+        except (struct.error, ValueError, IndexError, TypeError) as error:
+            raise CorruptFileError(f"malformed bitmap of rows: {error}", path=file.path) from error
+    return found
+
+
+def _stored(file: IndexFile, positions: npt.NDArray[np.int64]) -> Iterator[pa.Scalar]:
+    """Yield some bitmaps."""
+    at_once = max(int(_BYTES_AT_ONCE * file.num_rows / max(file.size_bytes, 1)), 1)
+    for start in range(0, positions.size, at_once):
+        yield from file.take(positions[start : start + at_once], "bitmaps")
+
+
 def _parse(data: bytes, most: int) -> RowIds | None:
     """Return the ids of a bitmap; None if there are more than `most`, or all that share a high half."""
-    (count,) = _COUNT.unpack_from(data)
-    position, parts = _COUNT.size, [np.zeros(0, np.uint64)]
-    for _ in range(count):
-        high, size = _ENTRY.unpack_from(data, position)
-        position += _ENTRY.size
-        if not size:
+    parts = [np.zeros(0, np.uint64)]
+    for high, content in _entries(data):
+        if not content:
             return None
-        content = data[position : position + size]
-        if len(content) != size:
-            raise ValueError(f"{len(content)} of {size} bytes")
         low = pyroaring.BitMap.deserialize(content)
         most -= len(low)
         if most < 0:
             return None
         parts.append(np.array(low.to_array(), np.uint64) | np.uint64(high) << np.uint64(32))
+    return np.concatenate(parts)
+
+
+def _entries(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the high halves of the ids of a bitmap, and the low halves, which are empty for all of them."""
+    (count,) = _COUNT.unpack_from(data)
+    position = _COUNT.size
+    for _ in range(count):
+        high, size = _ENTRY.unpack_from(data, position)
+        position += _ENTRY.size
+        content = data[position : position + size]
+        if len(content) != size:
+            raise ValueError(f"{len(content)} of {size} bytes")
+        yield high, content
         position += size
     if position != len(data):
         raise ValueError(f"{len(data) - position} bytes too many")
-    return np.concatenate(parts)

@@ -1,0 +1,92 @@
+"""LABEL_LIST indices: each distinct item of the lists of a column, with the ids of the rows whose list has it.
+
+The only file is that of a BITMAP index, whose keys are items. Null is one too. From version 1 on the metadata of its
+schema names the global buffer of the rows whose list is null (`lance:label_list_nulls`), a bitmap like the others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyroaring
+
+from lance_format.expressions import BoundExpression, nodes
+from lance_format.expressions.nodes import Call, Expression, Literal
+from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.indices.bitmap_index import BITMAP_FILE, MOST_KEYS, bitmap_columns, read_bitmaps
+from lance_format.table.indices.row_finder import IndexFile, Question, RowIds, ids_of
+from lance_format.table.indices.supersets import superset
+from lance_format.table.indices.zone_map import has_bounds
+from lance_format.table.versions.table_version import TableVersion
+
+LIST_NULLS = "lance:label_list_nulls"
+"""Key of the metadata of its schema."""
+
+_HAS = frozenset({"array_has", "array_contains", "list_has", "list_contains"})
+_HAS_ANY = frozenset({"array_has_any", "list_has_any"})
+_HAS_ALL = frozenset({"array_has_all", "list_has_all"})
+
+
+def has_labels(value_type: pa.DataType) -> bool:
+    """Return whether values of a type are lists whose items such an index can hold."""
+    is_list = pa.types.is_list(value_type) or pa.types.is_large_list(value_type)
+    return is_list and has_bounds(value_type.value_type)
+
+
+def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
+    """See `Finder`. The rows are those of a superset."""
+    expression = question.predicate.expression
+    if superset(expression, lambda node: _tests(node) or None, _first, _first) is None:
+        return None
+    with IndexFile(table, index, BITMAP_FILE, bitmap_columns(question.value_type.value_type)) as file:
+        if file.num_rows > MOST_KEYS:
+            return None
+        none = pa.array([], question.value_type.value_type)
+        keys = pa.concat_arrays([none, *(batch.column("keys") for batch in file.read(0, file.num_rows, ["keys"]))])
+        lists = _one_by_one(keys, question.value_type)
+
+        def rows_of(node: Expression) -> pyroaring.BitMap64 | None:
+            found = [read_bitmaps(file, _chosen(test, lists, question)) for test in _tests(node)]
+            known = [rows for rows in found if rows is not None]
+            return pyroaring.BitMap64.intersection(*known) if known else None
+
+        return ids_of(superset(expression, rows_of, _both, _either), question.most_rows)
+
+
+def _tests(node: Expression) -> list[Expression]:
+    """Return predicates that all hold where a term does, and each hold of a list if they do of one of its items."""
+    match node:
+        case Call(name, (nodes.Column(), Literal())) if name in _HAS or name in _HAS_ANY:
+            return [node]
+        case Call(name, (nodes.Column() as column, Literal(wanted))) if name in _HAS_ALL and wanted.is_valid:
+            items = wanted.values
+            lists = (_one_by_one(items.slice(position, 1), pa.list_(items.type))[0] for position in range(len(items)))
+            return [Call("array_has_any", (column, Literal(each))) for each in lists]
+    return []
+
+
+def _one_by_one(items: pa.Array, list_type: pa.DataType) -> pa.Array:
+    """Return lists of one item each."""
+    ends = pa.array(np.arange(len(items) + 1, dtype=np.int32))
+    if pa.types.is_large_list(list_type):
+        return pa.LargeListArray.from_arrays(ends.cast(pa.int64()), items)
+    return pa.ListArray.from_arrays(ends, items)
+
+
+def _chosen(test: Expression, lists: pa.Array, question: Question) -> npt.NDArray[np.int64]:
+    """Return the positions of the keys for which a predicate holds."""
+    predicate = BoundExpression(test, pa.bool_(), (question.path,))
+    return np.flatnonzero(Question(predicate, question.value_type, question.most_rows).holds_for(lists))
+
+
+def _first(one: list[Expression], other: list[Expression]) -> list[Expression]:
+    return one or other
+
+
+def _both(one: pyroaring.BitMap64, other: pyroaring.BitMap64) -> pyroaring.BitMap64:
+    return one & other
+
+
+def _either(one: pyroaring.BitMap64, other: pyroaring.BitMap64) -> pyroaring.BitMap64:
+    return one | other
