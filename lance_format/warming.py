@@ -21,6 +21,7 @@ from lance_format.table.dataset.write_dataset import write_dataset
 from lance_format.vectors.codes import ProductCodes, ScalarCodes
 from lance_format.vectors.metrics import distances_to
 from lance_format.table.indices.bloom_filter_index import hash_array
+from lance_format.table.indices.ngram_index import tokens_of
 
 _NUM_ROWS = 20_000
 _VERSIONS = ("2.0", "2.1", "2.2")
@@ -83,6 +84,7 @@ def _look_up() -> None:
     words = np.zeros(8, np.uint32)
     words.flags.writeable = False
     find_hashes(hash_array(pa.array([7])), words, np.array([0, 8]), np.zeros(1, np.bool_))
+    tokens_of(["text"])
 
 
 def _aggregate() -> None:

@@ -57,6 +57,17 @@ def contains(values: Any, pattern: str) -> Any:
     return _matches(values, ["", pattern, ""]) if pattern and _is_fit(values) else pc.match_substring(values, pattern)
 
 
+def literal_texts(pattern: str) -> list[str]:
+    """Return the texts between the wildcards of a pattern of `LIKE`; what matches it has them all."""
+    parts = [""]
+    for character, is_literal in _characters(pattern):
+        if is_literal:
+            parts[-1] += character
+        else:
+            parts.append("")
+    return [part for part in parts if part]
+
+
 def _literals(pattern: str) -> list[str] | None:
     """Return the texts around `%`, without empty ones in between; None if there is no `%`, or a character may vary."""
     parts = [""]

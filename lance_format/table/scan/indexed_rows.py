@@ -20,7 +20,7 @@ from lance_format.expressions.pruning import rows_of_zones
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import FRAGMENT_REUSE_INDEX, IndexMetadata
 from lance_format.table.fragments.deletion_file import RowOffsets
-from lance_format.table.indices import bitmap_index, bloom_filter_index, btree_index
+from lance_format.table.indices import bitmap_index, bloom_filter_index, btree_index, label_list_index, ngram_index
 from lance_format.table.indices.bloom_filter_index import ZonesFound
 from lance_format.table.indices.catalog import kind_of
 from lance_format.table.indices.row_finder import Finder, Question, RowIds, UnusableError, is_plain
@@ -59,6 +59,8 @@ _USES: Mapping[str, _Use] = MappingProxyType(
     {
         "BTree": _Use(is_ordinary, btree_index.find_rows, newest=1),
         "Bitmap": _Use(is_ordinary, bitmap_index.find_rows),
+        "LabelList": _Use(label_list_index.has_labels, label_list_index.find_rows, newest=1, addresses=2),
+        "NGram": _Use(ngram_index.is_text, ngram_index.find_rows, newest=1),
         "BloomFilter": _Use(bloom_filter_index.can_hash, None),
     }
 )

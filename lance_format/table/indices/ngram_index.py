@@ -1,0 +1,159 @@
+"""NGRAM indices: each trigram of the texts of a column, with the ids of the rows that have it.
+
+The only file, `ngram_postings.lance`, has a row per token, and no other rows in it.
+
+| column | |
+|---|---|
+| `tokens` | uint32: the number of a trigram, see `lance_format.kernels.trigrams`; 0 stands for null |
+| `posting_list` | a 64-bit Roaring bitmap of ids |
+
+Texts are folded before: see `lance_format.table.indices.folding`. Ids are stable ones if the table has these and the
+index is of version 0, and addresses otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyroaring
+
+from lance_format.errors import CorruptFileError
+from lance_format.expressions import nodes
+from lance_format.expressions.nodes import Call, Expression, Literal
+from lance_format.expressions.patterns import literal_texts
+from lance_format.kernels.trigrams import NUM_TOKENS, gather_trigrams
+from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.indices.folding import symbols_of_characters
+from lance_format.table.indices.row_finder import IndexFile, Question, RowIds, ids_of
+from lance_format.table.indices.supersets import superset
+from lance_format.table.versions.table_version import TableVersion
+
+NGRAM_FILE = "ngram_postings.lance"
+NGRAM_COLUMNS = [
+    pa.field("tokens", pa.uint32()),
+    pa.field("posting_list", pa.binary(), nullable=False, metadata={"lance-encoding:compression": "none"}),
+]
+
+_MOST_TEXTS = 64
+_TOKENS_AT_ONCE = 4
+_FEW_ROWS = 64
+"""Rows so few that they are looked at rather than excluded by further trigrams."""
+
+Tokens = npt.NDArray[np.int64]
+
+
+def is_text(value_type: pa.DataType) -> bool:
+    """Return whether values of a type have trigrams."""
+    return bool(pa.types.is_string(value_type) or pa.types.is_large_string(value_type))
+
+
+def tokens_of(texts: Iterable[str]) -> Tokens:
+    """Return distinct tokens that any value has which contains some texts, perhaps in another case; ascending.
+
+    Characters outside of ASCII are left out, since releases of the reference fold them differently.
+    """
+    parts = ["".join(character if character.isascii() else " " for character in text).encode() for text in texts]
+    counts = np.zeros(NUM_TOKENS, np.int64)
+    data, offsets = np.frombuffer(b"".join(parts), np.uint8), np.cumsum([0, *map(len, parts)])
+    seen, none = np.full(NUM_TOKENS, -1), np.zeros(0, np.uint32)
+    data.flags.writeable = offsets.flags.writeable = False  # The kernel is compiled for one kind of arrays.
+    gather_trigrams(data, offsets, symbols_of_characters(), 0, NUM_TOKENS, seen, counts, none, False)
+    return np.flatnonzero(counts)
+
+
+def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
+    """See `Finder`. The rows are those of a superset."""
+    expression = question.predicate.expression
+    asked: dict[int, list[Tokens]] = {}
+
+    def keep(node: Expression) -> bool | None:
+        texts = _texts_of(node)
+        alternatives = [] if texts is None else [tokens_of(each) for each in texts]
+        if texts is None or not all(tokens.size for tokens in alternatives):
+            return None
+        asked[id(node)] = alternatives
+        return True
+
+    if superset(expression, keep, bool.__and__, bool.__or__) is None:
+        return None
+    with IndexFile(table, index, NGRAM_FILE, NGRAM_COLUMNS) as file:
+        postings = _Postings(file)
+
+        def rows_of(node: Expression) -> pyroaring.BitMap64 | None:
+            if id(node) not in asked:
+                return None
+            return functools.reduce(_either, map(postings.having_all, asked[id(node)]), pyroaring.BitMap64())
+
+        return ids_of(superset(expression, rows_of, _both, _either), question.most_rows)
+
+
+class _Postings:
+    """The rows of tokens.
+
+    Raises
+    ------
+    CorruptFileError
+        If the file has more rows than there are tokens.
+    """
+
+    def __init__(self, file: IndexFile) -> None:
+        if file.num_rows > NUM_TOKENS:
+            raise CorruptFileError(f"{file.num_rows} tokens; there are at most {NUM_TOKENS}", path=file.path)
+        self._file = file
+        parts = [batch.column("tokens") for batch in file.read(0, file.num_rows, ["tokens"])]
+        tokens = pa.concat_arrays([pa.array([], pa.uint32()), *parts])
+        if tokens.null_count:
+            raise CorruptFileError("a token is null", path=file.path)
+        self._position = np.full(NUM_TOKENS, -1)
+        numbers = tokens.to_numpy()
+        if (numbers >= NUM_TOKENS).any():
+            raise CorruptFileError(f"token {numbers.max()} is no trigram", path=file.path)
+        self._position[numbers] = np.arange(len(numbers))
+
+    def having_all(self, tokens: Tokens) -> pyroaring.BitMap64:
+        """Return the rows that have all of some tokens, at least one."""
+        positions = self._position[tokens]
+        if (positions < 0).any():
+            return pyroaring.BitMap64()
+        found: pyroaring.BitMap64 | None = None
+        for start in range(0, positions.size, _TOKENS_AT_ONCE):
+            for stored in self._file.take(np.sort(positions[start : start + _TOKENS_AT_ONCE]), "posting_list"):
+                try:
+                    rows = pyroaring.BitMap64.deserialize(stored.as_py())
+                except (ValueError, IndexError, TypeError) as error:
+                    raise CorruptFileError(f"malformed bitmap of rows: {error}", path=self._file.path) from error
+                found = rows if found is None else found & rows
+            if found is not None and len(found) <= _FEW_ROWS:
+                break
+        assert found is not None
+        return found
+
+
+def _texts_of(node: Expression) -> list[list[str]] | None:
+    """Return alternatives of texts where a term is true: all of one are in the value. None if they may be any."""
+    match node:
+        case Call("contains" | "starts_with" | "ends_with", (nodes.Column(), Literal(value))) if _is_known(value):
+            return [[value.as_py()]]
+        case nodes.Like(nodes.Column(), pattern):
+            return [literal_texts(pattern)]
+        case nodes.Comparison("=", nodes.Column(), Literal(value)) if _is_known(value):
+            return [[value.as_py()]]
+        case nodes.In(nodes.Column(), values) if is_text(values.type) and len(values) <= _MOST_TEXTS:
+            return [[text] for text in values.drop_null().to_pylist()]
+    return None
+
+
+def _is_known(value: pa.Scalar) -> bool:
+    return is_text(value.type) and value.is_valid
+
+
+def _both(one: pyroaring.BitMap64, other: pyroaring.BitMap64) -> pyroaring.BitMap64:
+    return one & other
+
+
+def _either(one: pyroaring.BitMap64, other: pyroaring.BitMap64) -> pyroaring.BitMap64:
+    return one | other
