@@ -160,6 +160,7 @@ def new_index(
     version: int,
     fragment_ids: Iterable[int],
     files: Mapping[str, int],
+    index_version: int = 0,
 ) -> IndexMetadata:
     """Return the metadata of a part of an index whose files have been written.
 
@@ -170,7 +171,7 @@ def new_index(
     field_id : int
         Of the column.
     details : (str, bytes)
-        The name of the protobuf of its kind, such as "BTreeIndexDetails", and its bytes.
+        The name of the protobuf of its kind, such as "lance.table.BTreeIndexDetails", and its bytes.
     uuid : uuid.UUID
         Names the directory of its files.
     version : int
@@ -179,6 +180,8 @@ def new_index(
         The fragments that it covers.
     files : mapping of str to int
         Its files, and their sizes in bytes.
+    index_version : int
+        The version of the form of its kind.
     """
     message = table_pb2.IndexMetadata(
         uuid=table_pb2.UUID(uuid=uuid.bytes),
@@ -186,12 +189,12 @@ def new_index(
         name=name,
         dataset_version=version,
         fragment_bitmap=pyroaring.BitMap(fragment_ids).serialize(),
-        index_version=0,
+        index_version=index_version,
         created_at=time.time_ns() // 10**6,
         files=[table_pb2.IndexFile(path=path, size_bytes=size) for path, size in files.items()],
     )
     kind, message.index_details.value = details
-    message.index_details.type_url = f"/lance.table.{kind}"
+    message.index_details.type_url = f"/{kind}"
     return parse_index(message)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,48 +12,104 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.indices.bitmap_index import BITMAP_FILE, MOST_KEYS, bitmap_columns, serialize_ids
-from lance_format.table.indices.row_kind import OpenFile, OrderedRows, totally_ordered, write_file
+from lance_format.table.indices.row_finder import RowIds
+from lance_format.table.indices.row_kind import GatheredRows, OpenFile, totally_ordered, write_file
 
 _KEYS_AT_ONCE = 4096
 
 
-def write_bitmaps(rows: OrderedRows, parameters: Mapping[str, int], open_file: OpenFile) -> dict[str, int]:  # noqa: ARG001
-    """Write the file; see `lance_format.table.indices.row_kind.WriteRows`.
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyedRows:
+    """Rows by their value.
 
-    Raises
-    ------
-    NotSupportedError
-        If there are too many distinct values.
+    Parameters
+    ----------
+    keys : pa.Array
+        Distinct values, ascending, null first; floats in the total order of IEEE 754.
+    starts : int64[num_keys + 1]
+        Where the rows of each begin, and where the last end.
+    ids : uint64[num_rows]
+        A row may be there with several values, and several times with one.
     """
-    starts = _starts_of_keys(rows.values)
-    if starts.size > MOST_KEYS:
-        raise NotSupportedError(
-            f"the column has {starts.size} distinct values and more; a BITMAP index may have {MOST_KEYS}: make one of"
-            " type BTREE"
+
+    keys: pa.Array
+    starts: npt.NDArray[np.int64]
+    ids: RowIds
+
+    @classmethod
+    def of(cls, arrays: list[pa.Array], ids: list[RowIds], value_type: pa.DataType, kind: str) -> Self:
+        """Group rows. The lists are emptied.
+
+        Parameters
+        ----------
+        arrays : list of pa.Array
+        ids : list of uint64[…]
+            Of the rows of each.
+        value_type : pa.DataType
+        kind : str
+            Of the index, for errors.
+
+        Raises
+        ------
+        NotSupportedError
+            If there are too many distinct values.
+        """
+        encoded = pc.dictionary_encode(
+            pa.chunked_array([_as_bits(array) for array in arrays], _as_bits(pa.array([], value_type)).type),
+            null_encoding="encode",
         )
-    metadata = {b"lance:index_stats": b'{"num_bitmaps":%d}' % starts.size}
-    return {
-        BITMAP_FILE: write_file(open_file, BITMAP_FILE, bitmap_columns(rows.value_type), _keys(rows, starts), metadata)
-    }
+        arrays.clear()
+        chunks = encoded.chunks
+        distinct = chunks[-1].dictionary.view(value_type) if chunks else pa.array([], value_type)
+        if len(distinct) > MOST_KEYS:
+            raise NotSupportedError(
+                f"the column has {len(distinct)} distinct values and more; a {kind} index may have {MOST_KEYS}"
+                + (": make one of type BTREE" if kind == "BITMAP" else "")
+            )
+        order = pc.array_sort_indices(totally_ordered(distinct), null_placement="at_start")
+        rank = np.empty(len(distinct), np.uint16 if len(distinct) < 1 << 16 else np.int32)  # Two bytes sort faster.
+        rank[order.to_numpy()] = np.arange(len(distinct))
+        ranks = np.concatenate([rank[:0], *(rank[chunk.indices.to_numpy()] for chunk in chunks)])
+        joined = np.concatenate([np.zeros(0, np.uint64), *ids])
+        ids.clear()
+        starts = np.append(0, np.cumsum(np.bincount(ranks, minlength=len(distinct))))
+        return cls(distinct.take(order), starts, joined[np.argsort(ranks, kind="stable")])
 
 
-def _starts_of_keys(values: pa.Array) -> npt.NDArray[np.int64]:
-    """Return where each distinct value begins among ascending ones."""
-    if not len(values):
-        return np.zeros(0, np.int64)
-    keys, num_nulls = totally_ordered(values), values.null_count
-    valid = keys.slice(num_nulls)
-    changes = pc.not_equal(valid[1:], valid[:-1]) if len(valid) else pa.array([], pa.bool_())
-    found = np.flatnonzero(changes.to_numpy(zero_copy_only=False)) + 1 + num_nulls
-    return np.concatenate([[0], [num_nulls] if 0 < num_nulls < len(values) else [], found]).astype(np.int64)
+def write_bitmaps(rows: GatheredRows, parameters: Mapping[str, Any], open_file: OpenFile) -> dict[str, int]:  # noqa: ARG001
+    """Write the file; see `lance_format.table.indices.row_kind.WriteRows`."""
+    return write_keys(KeyedRows.of(rows.values, rows.ids, rows.value_type, "BITMAP"), open_file)
 
 
-def _keys(rows: OrderedRows, starts: npt.NDArray[np.int64]) -> Iterator[list[pa.Array]]:
+def write_keys(
+    rows: KeyedRows, open_file: OpenFile, buffers: Mapping[str, Callable[[], bytes]] | None = None
+) -> dict[str, int]:
+    """Write the file of an index whose keys are values, and return its size in bytes by its name.
+
+    Parameters
+    ----------
+    rows : KeyedRows
+    open_file : callable
+    buffers : mapping of str to callable, optional
+        See `write_file`.
+    """
+    metadata = {b"lance:index_stats": b'{"num_bitmaps":%d}' % len(rows.keys)}
+    columns = bitmap_columns(rows.keys.type)
+    return {BITMAP_FILE: write_file(open_file, BITMAP_FILE, columns, _batches(rows), metadata, buffers)}
+
+
+def _batches(rows: KeyedRows) -> Iterator[list[pa.Array]]:
     """Yield keys and their bitmaps, some at a time."""
-    stops = np.append(starts[1:], rows.ids.size)
-    for first in range(0, starts.size, _KEYS_AT_ONCE):
-        some = slice(first, first + _KEYS_AT_ONCE)
-        keys = rows.values.take(pa.array(starts[some])).cast(rows.value_type)
-        bounds = zip(starts[some].tolist(), stops[some].tolist(), strict=True)
-        yield [keys, pa.array([serialize_ids(np.sort(rows.ids[start:stop])) for start, stop in bounds], pa.binary())]
+    for first in range(0, len(rows.keys), _KEYS_AT_ONCE):
+        bounds = rows.starts[first : first + _KEYS_AT_ONCE + 1].tolist()
+        parts = (np.sort(rows.ids[start:stop]) for start, stop in itertools.pairwise(bounds))
+        yield [rows.keys.slice(first, _KEYS_AT_ONCE), pa.array([serialize_ids(ids) for ids in parts], pa.binary())]
+
+
+def _as_bits(values: pa.Array) -> pa.Array:
+    """Return values that Arrow tells apart: it takes NaN for one value, and lacks some types."""
+    if not pa.types.is_floating(values.type) and not pa.types.is_duration(values.type):
+        return values
+    return values.view(pa.from_numpy_dtype(f"int{values.type.bit_width}"))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from lance_format.errors import LanceError
-from lance_format.file import FileReader
-from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.btree_index import (
     DATA_FILE,
     LOOKUP_FILE,
@@ -18,16 +16,15 @@ from lance_format.table.indices.btree_index import (
     data_columns,
     lookup_columns,
 )
-from lance_format.table.indices.opening import opening
-from lance_format.table.indices.row_kind import OpenFile, OrderedRows, RowParameter, write_file
-from lance_format.table.versions.table_version import TableVersion
+from lance_format.table.indices.row_kind import GatheredRows, OpenFile, RowParameter, write_file
 
 _ZONE_SIZE = 4096
 _BATCH_ROWS = 64 * 1024
 
 
-def write_btree(rows: OrderedRows, parameters: Mapping[str, int], open_file: OpenFile) -> dict[str, int]:
+def write_btree(given: GatheredRows, parameters: Mapping[str, Any], open_file: OpenFile) -> dict[str, int]:
     """Write both files; see `lance_format.table.indices.row_kind.WriteRows`."""
+    rows = given.ordered()
     num_rows, page_rows = rows.ids.size, parameters["zone_size"]
     data = (
         [rows.column(start, min(start + _BATCH_ROWS, num_rows)), pa.array(rows.ids[start : start + _BATCH_ROWS])]
@@ -47,18 +44,5 @@ def write_btree(rows: OrderedRows, parameters: Mapping[str, int], open_file: Ope
     }
 
 
-def _stored_zone_size(table: TableVersion, index: IndexMetadata) -> int | None:
-    try:
-        with opening(table, index, LOOKUP_FILE) as (source, verification):
-            reader = FileReader(source, table.cache, verification=verification)
-        try:
-            number = reader.schema.metadata.get(PAGE_ROWS, b"")
-        finally:
-            reader.close()
-    except LanceError:  # The index is about to be written again, perhaps because it is damaged.
-        return None
-    return int(number) if number.isdigit() else None
-
-
-BTREE_PARAMETERS = (RowParameter("zone_size", _ZONE_SIZE, _stored_zone_size),)
+BTREE_PARAMETERS = (RowParameter("zone_size", _ZONE_SIZE, LOOKUP_FILE, PAGE_ROWS),)
 """`zone_size`: number of rows per page."""

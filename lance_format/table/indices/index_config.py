@@ -12,7 +12,7 @@ from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.indices.index_kind import IndexKind
-from lance_format.table.indices.index_kinds import KINDS
+from lance_format.table.indices.index_kinds import KINDS, kind_called
 
 
 @checked_methods
@@ -23,12 +23,14 @@ class IndexConfig:
     Parameters
     ----------
     index_type : str
-        "ZONEMAP", "BTREE" or "BITMAP", in either form.
+        "ZONEMAP", "BTREE", "BITMAP", "LABEL_LIST", "BLOOMFILTER" or "NGRAM", in either form.
     parameters : mapping of str to object
         Of ZONEMAP: `rows_per_zone`, by default 8192: smaller zones skip more rows and make a larger index. `use_seeds`:
         whether to update the index from statistics in data files, even if these leave open which rows are null, and
         whether pylance stores them in its files too; by default for values of more than 8 bytes. Of BTREE:
-        `zone_size`, by default 4096: the number of values that are read together. BITMAP has none.
+        `zone_size`, by default 4096: the number of values that are read together. Of BLOOMFILTER: `number_of_items`, by
+        default 8192: the number of rows per zone, and `probability`, by default 0.00057: that a zone is read in vain.
+        The others have none.
     """
 
     index_type: str
@@ -51,7 +53,7 @@ def parse_config(asked: str | IndexConfig, field: Field) -> tuple[IndexKind[Any,
     known = f"{', '.join(others)} and {last}"
     if not isinstance(name, str):
         raise InvalidInputError(f"index_type is {asked!r}; {known}, or an IndexConfig is needed")
-    kind = KINDS.get(name.upper())
+    kind = kind_called(name)
     if kind is None:
         raise NotSupportedError(f"indices of type {name} cannot be made; {known} can, and pylance makes others")
     return kind, kind.configure(parameters, field)

@@ -156,6 +156,27 @@ def take_whole_number(parameters: dict[str, Any], name: str, default: int) -> in
     return found
 
 
+def take_probability(parameters: dict[str, Any], name: str, default: float) -> float:
+    """Remove a parameter from a dictionary and return it.
+
+    Parameters
+    ----------
+    parameters : dict of str to object
+    name : str
+    default : float
+        What is returned if there is no such parameter.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is no number between 0 and 1.
+    """
+    found = parameters.pop(name, default)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < 1:
+        raise InvalidInputError(f"{name} is {found!r}; a number between 0 and 1 is needed")
+    return float(found)
+
+
 def refuse_others(parameters: Mapping[str, Any], kind: str, known: Sequence[str]) -> None:
     """Refuse the parameters that are left.
 

@@ -19,8 +19,8 @@ KINDS: Mapping[str, IndexKind[Any, Any]] = MappingProxyType(
         kind.name: kind
         for kind in (
             ZoneMapKind(),
-            RowIndexKind("BTREE", "BTreeIndexDetails", write_btree, BTREE_PARAMETERS),
-            RowIndexKind("BITMAP", "BitmapIndexDetails", write_bitmaps),
+            RowIndexKind("BTREE", "lance.table.BTreeIndexDetails", write_btree, parameters=BTREE_PARAMETERS),
+            RowIndexKind("BITMAP", "lance.table.BitmapIndexDetails", write_bitmaps),
         )
     }
 )
@@ -28,4 +28,10 @@ KINDS: Mapping[str, IndexKind[Any, Any]] = MappingProxyType(
 
 def made_here(index: IndexMetadata) -> IndexKind[Any, Any] | None:
     """Return the kind of an index; None if this library does not make it."""
-    return KINDS.get(kind_of(index).upper())
+    return kind_called(kind_of(index))
+
+
+def kind_called(name: str) -> IndexKind[Any, Any] | None:
+    """Return the kind of a name, in any case, with underscores or without; None if it is not made here."""
+    spelled = name.upper().replace("_", "")
+    return next((kind for kind in KINDS.values() if kind.name.replace("_", "") == spelled), None)

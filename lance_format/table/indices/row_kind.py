@@ -1,4 +1,4 @@
-"""Indices that name rows: each task sorts the rows of its fragments by their values, and writes parts of the index.
+"""Indices whose tasks read the rows of their fragments, and write parts of the index.
 
 A part covers whole fragments, as many as fit in memory. The ids of its rows are their stable ones, or else their
 addresses.
@@ -15,18 +15,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.datatypes import Field, Schema
-from lance_format.errors import NotSupportedError
-from lance_format.file import FileWriter
+from lance_format.errors import LanceError, NotSupportedError
+from lance_format.file import FileReader, FileWriter
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.progress import Work, advance
 from lance_format.proto import table_pb2
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata, new_index, parse_index
 from lance_format.table.format.layout import index_file_name, new_index_uuid
-from lance_format.table.fragments.row_columns import ROW_ID, LiveRows, created_at_of, row_column
+from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, LiveRows, created_at_of, row_column
 from lance_format.table.indices.catalog import path_of
 from lance_format.table.indices.column_values import narrowed, values_below
-from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart, refuse_others, take_whole_number
+from lance_format.table.indices.index_kind import (
+    IndexKind,
+    PlannedIndexPart,
+    refuse_others,
+    take_probability,
+    take_whole_number,
+)
+from lance_format.table.indices.opening import opening
 from lance_format.table.indices.row_finder import RowIds, is_plain
 from lance_format.table.indices.zone_map import has_bounds
 from lance_format.table.versions.table_version import Draft, TableVersion
@@ -98,10 +105,32 @@ def totally_ordered(values: pa.Array) -> pa.Array:
     return pa.array(keys, mask=None if not values.null_count else pc.is_null(values).to_numpy(zero_copy_only=False))
 
 
+@dataclass(slots=True)
+class GatheredRows:
+    """The rows of some fragments, in their order, and those of each in their order.
+
+    Parameters
+    ----------
+    value_type : pa.DataType
+        Of the column.
+    values : list of pa.Array
+    ids : list of uint64[…]
+        Of the rows of each array.
+    """
+
+    value_type: pa.DataType
+    values: list[pa.Array] = with_default(default_factory=list)
+    ids: list[RowIds] = with_default(default_factory=list)
+
+    def ordered(self) -> OrderedRows:
+        """Return the rows by value; no others are left here."""
+        return OrderedRows.of(self.values, self.ids, self.value_type)
+
+
 OpenFile: TypeAlias = Callable[[str, pa.Schema], FileWriter]
 """Opens a file of the index, by its name."""
 
-WriteRows: TypeAlias = Callable[[OrderedRows, Mapping[str, int], OpenFile], dict[str, int]]
+WriteRows: TypeAlias = Callable[[GatheredRows, Mapping[str, Any], OpenFile], dict[str, int]]
 """A function that writes the files of a part: of rows, with parameters. It returns their sizes in bytes by name."""
 
 
@@ -111,6 +140,7 @@ def write_file(
     columns: Sequence[pa.Field],
     batches: Iterable[Sequence[pa.Array]],
     metadata: Mapping[bytes, bytes] | None = None,
+    buffers: Mapping[str, Callable[[], bytes]] | None = None,
 ) -> int:
     """Write a file of an index, and return its size in bytes.
 
@@ -123,12 +153,16 @@ def write_file(
         The columns of some rows at a time.
     metadata : mapping of bytes to bytes, optional
         Of its schema.
+    buffers : mapping of str to callable, optional
+        What makes global buffers, once all rows are written; that metadata tells their numbers by these keys.
     """
     schema = pa.schema(columns, metadata=metadata)
     writer = open_file(name, schema)
     try:
         for arrays in batches:
             writer.write_batch(pa.RecordBatch.from_arrays(list(arrays), schema=schema))
+        for key, make in (buffers or {}).items():
+            writer.add_schema_metadata(key, str(writer.add_global_buffer(make())))
         return writer.finish().size_bytes
     except BaseException:
         writer.abort()
@@ -154,23 +188,44 @@ class WrittenParts:
 
 @dataclass(frozen=True, slots=True)
 class RowParameter:
-    """A parameter of such a kind: a whole number.
+    """A parameter of such a kind, which the metadata of the schema of a file tells.
 
     Parameters
     ----------
     name : str
-    default : int
-    stored : callable
-        Returns the number of a part of an index, or None if that cannot be found out.
+    default : int or float
+        A whole number from 1 on, or a probability.
+    file, key : str, bytes
+        The file, and the key of its metadata.
     """
 
     name: str
-    default: int
-    stored: Callable[[TableVersion, IndexMetadata], int | None]
+    default: int | float
+    file: str
+    key: bytes
+
+    def take(self, parameters: dict[str, Any]) -> int | float:
+        """Remove the parameter from a dictionary and return it; see `take_whole_number` and `take_probability`."""
+        if isinstance(self.default, int):
+            return take_whole_number(parameters, self.name, self.default)
+        return take_probability(parameters, self.name, self.default)
+
+    def stored(self, table: TableVersion, index: IndexMetadata) -> int | float:
+        """Return the parameter of a part of an index; the default if it cannot be found out."""
+        try:
+            with opening(table, index, self.file) as (source, verification):
+                reader = FileReader(source, table.cache, verification=verification)
+            try:
+                text = reader.schema.metadata.get(self.key, b"")
+            finally:
+                reader.close()
+            return self.take({self.name: type(self.default)(text)})
+        except (LanceError, ValueError):  # The index is about to be written again, perhaps because it is damaged.
+            return self.default
 
 
 @dataclass(frozen=True, slots=True)
-class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
+class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
     """Kind of an index that names rows.
 
     Parameters
@@ -179,34 +234,46 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
     details_name : str
         Of its protobuf, which is empty.
     write_rows : callable
+    holds : callable
+        Returns whether it holds values of a type.
+    held : str
+        The types that it holds, for errors.
     parameters : sequence of RowParameter
+    version : int
+        The version of the form of the parts that are made, and the latest known one.
+    by_address : bool
+        Whether rows have their addresses for ids, also if they have stable ones.
     """
 
     name: str
     details_name: str
     write_rows: WriteRows
+    holds: Callable[[pa.DataType], bool] = has_bounds
+    held: str = "numbers, booleans, strings, binary values, dates and times"
     parameters: Sequence[RowParameter] = ()
+    version: int = 0
+    by_address: bool = False
 
-    def configure(self, parameters: Mapping[str, Any], field: Field) -> Mapping[str, int]:
+    def configure(self, parameters: Mapping[str, Any], field: Field) -> Mapping[str, Any]:
         """See `IndexKind.configure`."""
         value_type = field.to_arrow_type()
-        if field.children or not has_bounds(value_type):
+        if not self.holds(value_type):
             raise NotSupportedError(
                 f"column {field.name!r} is of type {value_type}, which {self.name} indices made here cannot hold; they"
-                " are of numbers, booleans, strings, binary values, dates and times"
+                f" are of {self.held}"
             )
         left = dict(parameters)
-        found = {known.name: take_whole_number(left, known.name, known.default) for known in self.parameters}
+        found = {known.name: known.take(left) for known in self.parameters}
         refuse_others(left, self.name, [known.name for known in self.parameters])
         return found
 
     def knows(self, index: IndexMetadata) -> bool:
         """See `IndexKind.knows`."""
-        return is_plain(index)
+        return is_plain(index, self.version)
 
-    def stored_details(self, table: TableVersion, index: IndexMetadata) -> Mapping[str, int]:
+    def stored_details(self, table: TableVersion, index: IndexMetadata) -> Mapping[str, Any]:
         """See `IndexKind.stored_details`."""
-        return {known.name: known.stored(table, index) or known.default for known in self.parameters}
+        return {known.name: known.stored(table, index) for known in self.parameters}
 
     def train(
         self,
@@ -217,11 +284,11 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
         fragments: Sequence[FragmentMetadata],
     ) -> WrittenParts:
         """Write parts of the index; see `IndexKind.train`."""
-        value_type = path[-1].to_arrow_type()
-        found = []
-        for gathered in _gathered(table, path, fragments):
-            rows = OrderedRows.of(gathered.values, gathered.ids, value_type)
-            found.append(self._write_part(table, uuid, part, rows, gathered.fragments))
+        column = ROW_ADDRESS if self.by_address else ROW_ID
+        found = [
+            self._write_part(table, uuid, part, rows, fragment_ids)
+            for rows, fragment_ids in _gathered(table, path, fragments, column)
+        ]
         return WrittenParts(tuple(index.message.SerializeToString(deterministic=True) for index in found))
 
     def write(
@@ -232,8 +299,7 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
         if found:
             return found
         value_type = path_of(draft.table.manifest.schema.fields, part.field_id)[-1].to_arrow_type()
-        none = OrderedRows.of([], [], value_type)
-        return (self._write_part(draft.table, draft.uuid, part, none, ()),)
+        return (self._write_part(draft.table, draft.uuid, part, GatheredRows(value_type), ()),)
 
     def plan_update(
         self, table: TableVersion, parts: Sequence[IndexMetadata], path: Sequence[Field], num_to_merge: int | None
@@ -267,7 +333,7 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
         table: TableVersion,
         uuid: str,
         part: PlannedIndexPart,
-        rows: OrderedRows,
+        rows: GatheredRows,
         fragment_ids: Sequence[int],
     ) -> IndexMetadata:
         """Write the files of a part, in a directory that carries the uuid of the plan."""
@@ -286,47 +352,43 @@ class RowIndexKind(IndexKind[Mapping[str, int], WrittenParts]):
             version=table.manifest.version,
             fragment_ids=fragment_ids,
             files=self.write_rows(rows, part.details, open_file),
+            index_version=self.version,
         )
 
 
-@dataclass(slots=True)
-class _Gathered:
-    """The rows of some fragments."""
-
-    fragments: list[int] = with_default(default_factory=list)
-    values: list[pa.Array] = with_default(default_factory=list)
-    ids: list[RowIds] = with_default(default_factory=list)
-    size_bytes: int = 0
-
-    def add(self, values: pa.Array, ids: RowIds) -> None:
-        """Add rows."""
-        self.values.append(values)
-        self.ids.append(ids)
-        self.size_bytes += values.nbytes + ids.nbytes
-
-
-def _gathered(table: TableVersion, path: Sequence[Field], fragments: Sequence[FragmentMetadata]) -> Iterator[_Gathered]:
-    """Read fragments, and yield the rows of as many as make a part.
+def _gathered(
+    table: TableVersion, path: Sequence[Field], fragments: Sequence[FragmentMetadata], column: str
+) -> Iterator[tuple[GatheredRows, list[int]]]:
+    """Read fragments, and yield the rows of as many as make a part, with the ids of these.
 
     Fragments that share an id, as in tables of early releases, are left out: an address is not of one row there.
+
+    Parameters
+    ----------
+    table : TableVersion
+    path : sequence of Field
+    fragments : sequence of FragmentMetadata
+    column : str
+        The virtual column of the ids of rows.
     """
     shared = table.manifest.fragments.repeated_ids
-    schema = Schema((narrowed(path),), {})
-    found = _Gathered()
+    schema, value_type = Schema((narrowed(path),), {}), path[-1].to_arrow_type()
+    rows, fragment_ids, size_bytes = GatheredRows(value_type), list[int](), 0
     for fragment in fragments:
         if fragment.id not in shared:
             scan = table.scan(fragment, schema)
             with scan.open() as files:
                 for batch, offsets in scan.read_range(files, schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS):
-                    ids = row_column(ROW_ID, LiveRows(scan, offsets, 0)).to_numpy()
-                    found.add(values_below(batch.column(0), path[1:]), ids)
-            found.fragments.append(fragment.id)
+                    rows.values.append(values_below(batch.column(0), path[1:]))
+                    rows.ids.append(row_column(column, LiveRows(scan, offsets, 0)).to_numpy())
+                    size_bytes += rows.values[-1].nbytes + rows.ids[-1].nbytes
+            fragment_ids.append(fragment.id)
         advance(Work.INDEXING, fragment.physical_rows, fragment.known_bytes)
-        if found.size_bytes >= _PART_BYTES:
-            yield found
-            found = _Gathered()
-    if found.fragments:
-        yield found
+        if size_bytes >= _PART_BYTES:
+            yield rows, fragment_ids
+            rows, fragment_ids, size_bytes = GatheredRows(value_type), [], 0
+    if fragment_ids:
+        yield rows, fragment_ids
 
 
 def _first_stale(table: TableVersion, parts: Sequence[IndexMetadata], positions: Sequence[int]) -> int:

@@ -18,7 +18,7 @@ Integers are little-endian.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 
 import numpy as np
@@ -236,7 +236,7 @@ def write_zone_map(
         writer = FileWriter(sink, Schema.from_arrow(schema), version=version, name=name)
         writer.write_batch(batch)
         if null_rows is not None:
-            number = writer.add_global_buffer(_serialize_null_rows(null_rows))
+            number = writer.add_global_buffer(serialize_null_rows(null_rows))
             writer.add_schema_metadata(_NULL_BITMAP.decode(), str(number))
         return writer.finish().size_bytes
     except BaseException:
@@ -293,7 +293,8 @@ def _parse_null_rows(content: bytes) -> dict[int, bytes]:
     return found
 
 
-def _serialize_null_rows(null_rows: Mapping[int, bytes]) -> bytes:
+def serialize_null_rows(null_rows: NullRows) -> bytes:
+    """Return the bytes of the global buffer of null rows."""
     parts = [_COUNT.pack(len(null_rows))]
     for fragment_id in sorted(null_rows):
         parts += (_ENTRY.pack(fragment_id, len(null_rows[fragment_id])), null_rows[fragment_id])

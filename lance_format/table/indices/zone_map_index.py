@@ -80,7 +80,7 @@ class ZoneMapDetails:
         message = table_pb2.ZoneMapIndexDetails(
             rows_per_zone=self.rows_per_zone, use_seeds=self.use_seeds, has_null_bitmap=knows_null_rows
         )
-        return _DETAILS, message.SerializeToString(deterministic=True)
+        return f"lance.table.{_DETAILS}", message.SerializeToString(deterministic=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
