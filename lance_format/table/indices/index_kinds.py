@@ -11,6 +11,8 @@ from lance_format.table.indices.bitmap_file import write_bitmaps
 from lance_format.table.indices.btree_file import BTREE_PARAMETERS, write_btree
 from lance_format.table.indices.catalog import kind_of
 from lance_format.table.indices.index_kind import IndexKind
+from lance_format.table.indices.label_list_file import write_label_lists
+from lance_format.table.indices.label_list_index import has_labels
 from lance_format.table.indices.row_kind import RowIndexKind
 from lance_format.table.indices.zone_map_kind import ZoneMapKind
 
@@ -21,6 +23,14 @@ KINDS: Mapping[str, IndexKind[Any, Any]] = MappingProxyType(
             ZoneMapKind(),
             RowIndexKind("BTREE", "lance.table.BTreeIndexDetails", write_btree, parameters=BTREE_PARAMETERS),
             RowIndexKind("BITMAP", "lance.table.BitmapIndexDetails", write_bitmaps),
+            RowIndexKind(
+                "LABEL_LIST",
+                "lance.table.LabelListIndexDetails",
+                write_label_lists,
+                has_labels,
+                "lists of numbers, booleans, strings, binary values, dates and times",
+                version=1,
+            ),
         )
     }
 )
