@@ -62,8 +62,8 @@ Filters = tuple[ZoneNumbers, npt.NDArray[np.uint32], ZoneNumbers]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Zones:
-    """Zones of rows of fragments, by fragment and first row.
+class FilteredZones:
+    """FilteredZones of rows of fragments, by fragment and first row.
 
     Parameters
     ----------
@@ -82,10 +82,10 @@ class Zones:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def take(self, chosen: npt.NDArray[np.int64] | Flags) -> Zones:
+    def take(self, chosen: npt.NDArray[np.int64] | Flags) -> FilteredZones:
         """Return some zones, by index or by mask."""
         values = (getattr(self, item.name)[chosen] for item in dataclasses.fields(self))
-        return Zones(*values)
+        return FilteredZones(*values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,7 +196,7 @@ class _Terms:
         expression = question.predicate.expression
         self.are_useful = superset(expression, lambda node: none if self._can(node) else None, _both, _both) is not None
 
-    def answer(self, zones: Zones, filters: Iterator[Filters]) -> Flags:
+    def answer(self, zones: FilteredZones, filters: Iterator[Filters]) -> Flags:
         """Return for each zone whether it may have a row for which the predicate holds."""
         found = {term: np.zeros(len(zones), np.bool_) for term in self._hashes}
         for part, words, starts in filters if found else ():
@@ -257,11 +257,11 @@ def _either(one: Flags, other: Flags) -> Flags:
     return one | other
 
 
-def _load_zones(table: TableVersion, index: IndexMetadata, file: IndexFile) -> Zones:
+def _load_zones(table: TableVersion, index: IndexMetadata, file: IndexFile) -> FilteredZones:
     """Return the zones of an index, cached."""
     key = (index.uuid, BLOOM_FILE)
     cached = table.cache.get(key)
-    if isinstance(cached, Zones):
+    if isinstance(cached, FilteredZones):
         return cached
     if file.num_rows > _MOST_ZONES:
         raise UnusableError(f"it has {file.num_rows} zones")
@@ -276,7 +276,7 @@ def _load_zones(table: TableVersion, index: IndexMetadata, file: IndexFile) -> Z
     fragment_ids, starts, lengths = (each.astype(np.int64) for each in numbers[:3])
     if (lengths < 1).any():
         raise CorruptFileError("a zone has no rows", path=file.path)
-    zones = Zones(np.arange(len(lengths)), fragment_ids, starts, lengths, numbers[3])
+    zones = FilteredZones(np.arange(len(lengths)), fragment_ids, starts, lengths, numbers[3])
     zones = zones.take(np.lexsort((starts, fragment_ids)))
     table.cache.put(key, zones, sum(getattr(zones, item.name).nbytes for item in dataclasses.fields(zones)))
     return zones

@@ -8,6 +8,8 @@ from typing import Any
 
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.bitmap_file import write_bitmaps
+from lance_format.table.indices.bloom_filter_file import BLOOM_PARAMETERS, write_bloom_filters
+from lance_format.table.indices.bloom_filter_index import can_hash
 from lance_format.table.indices.btree_file import BTREE_PARAMETERS, write_btree
 from lance_format.table.indices.catalog import kind_of
 from lance_format.table.indices.index_kind import IndexKind
@@ -30,6 +32,15 @@ KINDS: Mapping[str, IndexKind[Any, Any]] = MappingProxyType(
                 has_labels,
                 "lists of numbers, booleans, strings, binary values, dates and times",
                 version=1,
+            ),
+            RowIndexKind(
+                "BLOOMFILTER",
+                "lance.index.pb.BloomFilterIndexDetails",
+                write_bloom_filters,
+                can_hash,
+                "integers, floating-point numbers of 32 and 64 bits, strings, binary values, dates and times",
+                BLOOM_PARAMETERS,
+                by_address=True,
             ),
         )
     }
