@@ -14,14 +14,11 @@ import pyarrow as pa
 from lance_format.aggregation import Aggregate, FirstRows, GroupOrder, PartialAggregation
 from lance_format.array_encodings.value_slices import ValueSlices
 from lance_format.expressions.patterns import like
-from lance_format.kernels.bloom_filter import find_hashes
 from lance_format.masks import filter_values
 from lance_format.table.dataset.dataset import dataset
 from lance_format.table.dataset.write_dataset import write_dataset
 from lance_format.vectors.codes import ProductCodes, ScalarCodes
 from lance_format.vectors.metrics import distances_to
-from lance_format.table.indices.bloom_filter_index import hash_array
-from lance_format.table.indices.ngram_index import tokens_of
 
 _NUM_ROWS = 20_000
 _VERSIONS = ("2.0", "2.1", "2.2")
@@ -41,9 +38,9 @@ def compile_kernels() -> None:
     with tempfile.TemporaryDirectory(prefix="lance-warming-") as directory:
         for version in _VERSIONS:
             _use(str(Path(directory, f"{version}.lance")), _table(version), version)
+        _index(str(Path(directory, "indexed.lance")))
     _unpack()
     _filter()
-    _look_up()
     _aggregate()
     _search()
 
@@ -79,12 +76,13 @@ def _filter() -> None:
         like(pa.repeat(pa.scalar("text", arrow_type), _NUM_ROWS), "%ex%", ignore_case=False)
 
 
-def _look_up() -> None:
-    """Look for values as indices do."""
-    words = np.zeros(8, np.uint32)
-    words.flags.writeable = False
-    find_hashes(hash_array(pa.array([7])), words, np.array([0, 8]), np.zeros(1, np.bool_))
-    tokens_of(["text"])
+def _index(path: str) -> None:
+    """Make the indices whose files kernels write, and use them."""
+    texts = pa.array([f"word {number}" for number in range(_NUM_ROWS)])
+    stored = write_dataset(pa.table({"text": texts}), path)
+    for kind, given in {"BLOOMFILTER": "text = 'word 7'", "NGRAM": "contains(text, 'word')"}.items():
+        stored.create_scalar_index("text", kind)
+        stored.to_table(filter=given)
 
 
 def _aggregate() -> None:

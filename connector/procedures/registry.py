@@ -96,11 +96,13 @@ PROCEDURES: dict[str, Procedure] = {
         "Create an index of a column.",
         (
             _required("column", _TEXT, "the column, or the dotted path of a field below structs"),
-            Parameter("index_type", _TEXT, "ZONEMAP, BTREE or BITMAP", "'ZONEMAP'"),
+            Parameter("index_type", _TEXT, "ZONEMAP, BTREE, BITMAP, LABEL_LIST, BLOOMFILTER or NGRAM", "'ZONEMAP'"),
             Parameter("name", _TEXT, "the column with _idx by default"),
             Parameter("replace", _FLAG, "replace an index of that name", "true"),
             Parameter("rows_per_zone", _LONG, "of ZONEMAP, 8192 by default"),
             Parameter("zone_size", _LONG, "of BTREE: values that are read together, 4096 by default"),
+            Parameter("number_of_items", _LONG, "of BLOOMFILTER: rows per zone, 8192 by default"),
+            Parameter("probability", _REAL, "of BLOOMFILTER: that a zone is read in vain, 0.00057 by default"),
         ),
     ),
     "refresh_index": Procedure(
@@ -111,7 +113,7 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter(
                 "num_indices_to_merge",
                 _LONG,
-                "number of latest parts to merge with the new one; by default 1, and smaller ones of BTREE and BITMAP",
+                "number of latest parts to merge with the new one; by default 1 of ZONEMAP, and smaller ones of others",
             ),
             Parameter("retrain", _FLAG, "rebuild the indices for all fragments", "false"),
         ),

@@ -231,6 +231,8 @@ class TableUpkeep:
         replace: bool = True,
         rowsPerZone: int | None = None,
         zoneSize: int | None = None,
+        numberOfItems: int | None = None,
+        probability: float | None = None,
     ) -> IndexResult:
         """Create an index of a column by a Spark job.
 
@@ -239,7 +241,7 @@ class TableUpkeep:
         column : str
             The column, or the dotted path of a field below structs.
         indexType : str
-            `ZONEMAP`, `BTREE` or `BITMAP`.
+            `ZONEMAP`, `BTREE`, `BITMAP`, `LABEL_LIST`, `BLOOMFILTER` or `NGRAM`.
         name : str, optional
             By default the column with `_idx`.
         replace : bool
@@ -248,6 +250,10 @@ class TableUpkeep:
             Of `ZONEMAP`, 8192 by default.
         zoneSize : int, optional
             Of `BTREE`: values that are read together, 4096 by default.
+        numberOfItems : int, optional
+            Of `BLOOMFILTER`: rows per zone, 8192 by default.
+        probability : float, optional
+            Of `BLOOMFILTER`: that a zone is read in vain, 0.00057 by default.
 
         Raises
         ------
@@ -265,6 +271,8 @@ class TableUpkeep:
             replace=replace,
             rows_per_zone=rowsPerZone,
             zone_size=zoneSize,
+            number_of_items=numberOfItems,
+            probability=probability,
         )
         return _as(IndexResult, made)[0]
 

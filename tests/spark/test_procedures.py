@@ -209,6 +209,27 @@ def test_statements_about_indices(catalog: Catalog, table: LanceDataset) -> None
     assert catalog.sql("SELECT id FROM @.t WHERE id = 17") == [(17,)]
 
 
+def test_indices_of_lists_texts_and_zones(catalog: Catalog, table: LanceDataset) -> None:
+    catalog.sql("ALTER TABLE @.t ADD COLUMN tags array<string>")
+    catalog.sql("INSERT INTO @.t SELECT 900 + id, concat('emu ', id), array('all', concat('tag ', id)) FROM range(50)")
+    catalog.sql("CREATE INDEX tags ON @.t USING label_list (tags)")
+    catalog.sql("CREATE INDEX texts ON @.t USING ngram (name)")
+    catalog.sql("CREATE INDEX i ON @.t USING bloomfilter (id) OPTIONS (number_of_items = 64, probability = 0.01)")
+    catalog.refuses("CREATE INDEX j ON @.t USING bloomfilter (id) OPTIONS (probability = 2)", "such as 0.01 is needed")
+    found = catalog.sql("SELECT name, type FROM @.t.indices ORDER BY name")
+    assert found == [("i", "BloomFilter"), ("tags", "LabelList"), ("texts", "NGram")]
+    assert catalog.sql("SELECT id FROM @.t WHERE array_contains(tags, 'tag 7') OR id = 17 ORDER BY id") == [
+        (17,),
+        (907,),
+    ]
+    assert catalog.sql("SELECT id FROM @.t WHERE name LIKE '%emu 17%'") == [(917,)]
+    arguments = "'@.t', 'id', 'BloomFilter', 'i', number_of_items => 32, probability => 0.1"
+    assert call(catalog, f"create_index({arguments})")[0][:3] == ("i", "id", "BloomFilter")
+    theirs = lance.dataset(table.uri)
+    assert theirs.to_table(filter="id = 917 AND array_has(tags, 'tag 17')").num_rows == 1
+    assert theirs.to_table(filter="contains(name, 'emu 17')").num_rows == 1
+
+
 @pytest.mark.parametrize("kind", ["BTree", "Bitmap"])
 def test_indices_that_name_rows(catalog: Catalog, table: LanceDataset, kind: str) -> None:
     arguments = f"'@.t', 'id', '{kind}'{', zone_size => 64' if kind == 'BTree' else ''}"

@@ -26,7 +26,8 @@ import scala.Option;
 
 /** A table of a catalog of Lance tables: it has the columns and properties of its version, and a name. */
 class NamedTable extends LanceTable implements TruncatableTable, SupportsIndex {
-  private static final List NUMBERS = Arrays.asList("rows_per_zone", "zone_size");
+  private static final List NUMBERS = Arrays.asList("rows_per_zone", "zone_size", "number_of_items");
+  private static final String SHARE = "probability";
 
   private final String name;
   private final Map properties;
@@ -67,7 +68,10 @@ class NamedTable extends LanceTable implements TruncatableTable, SupportsIndex {
       if (key.equals(SupportsIndex.PROP_TYPE)) arguments.put("index_type", value);
       else if (NUMBERS.contains(key) && value.matches("[0-9]{1,18}")) arguments.put(key, Long.valueOf(value));
       else if (NUMBERS.contains(key)) throw refused(index, "has " + key + " '" + value + "'; a whole number is needed");
-      else throw refused(index, "has the option " + key + ", which is unknown; there are " + String.join(" and ", NUMBERS));
+      else if (key.equals(SHARE) && value.matches("0?[.][0-9]{1,18}")) arguments.put(key, Double.valueOf(value));
+      else if (key.equals(SHARE)) throw refused(index, "has probability '" + value + "'; a number such as 0.01 is needed");
+      else throw refused(index, "has the option " + key + ", which is unknown; there are "
+          + String.join(", ", NUMBERS) + " and " + SHARE);
     }
     if (indexExists(index)) Platform.throwException(new IndexAlreadyExistsException(index, name, Option.empty()));
     arguments.put("column", columns[0].describe());

@@ -39,7 +39,7 @@ class DatasetIndices(OpenTable):
         ----------
         column : str or sequence of str
             Name of the column, or the dotted path of a field below structs. A sequence holds exactly one.
-        index_type : {"ZONEMAP", "BTREE", "BITMAP"} or IndexConfig
+        index_type : {"ZONEMAP", "BTREE", "BITMAP", "LABEL_LIST", "BLOOMFILTER", "NGRAM"} or IndexConfig
             An `IndexConfig`, ours or pylance's, also holds parameters.
         name : str, optional
             Name of the index, by default that of the column with `_idx`.

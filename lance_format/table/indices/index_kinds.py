@@ -15,6 +15,8 @@ from lance_format.table.indices.catalog import kind_of
 from lance_format.table.indices.index_kind import IndexKind
 from lance_format.table.indices.label_list_file import write_label_lists
 from lance_format.table.indices.label_list_index import has_labels
+from lance_format.table.indices.ngram_file import write_trigrams
+from lance_format.table.indices.ngram_index import is_text
 from lance_format.table.indices.row_kind import RowIndexKind
 from lance_format.table.indices.zone_map_kind import ZoneMapKind
 
@@ -42,6 +44,7 @@ KINDS: Mapping[str, IndexKind[Any, Any]] = MappingProxyType(
                 BLOOM_PARAMETERS,
                 by_address=True,
             ),
+            RowIndexKind("NGRAM", "lance.table.NGramIndexDetails", write_trigrams, is_text, "strings"),
         )
     }
 )

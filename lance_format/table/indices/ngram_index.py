@@ -26,6 +26,7 @@ from lance_format.expressions import nodes
 from lance_format.expressions.nodes import Call, Expression, Literal
 from lance_format.expressions.patterns import literal_texts
 from lance_format.kernels.trigrams import NUM_TOKENS, gather_trigrams
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.folding import symbols_of_characters
 from lance_format.table.indices.row_finder import IndexFile, Question, RowIds, ids_of
@@ -81,7 +82,7 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
     if superset(expression, keep, bool.__and__, bool.__or__) is None:
         return None
     with IndexFile(table, index, NGRAM_FILE, NGRAM_COLUMNS) as file:
-        postings = _Postings(file)
+        postings = _Postings(table, index, file)
 
         def rows_of(node: Expression) -> pyroaring.BitMap64 | None:
             if id(node) not in asked:
@@ -91,34 +92,27 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
         return ids_of(superset(expression, rows_of, _both, _either), question.most_rows)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _StoredTokens:
+    """The tokens of a file, ascending, and their rows in it."""
+
+    numbers: Tokens
+    positions: npt.NDArray[np.int64]
+
+
 class _Postings:
-    """The rows of tokens.
+    """The rows of tokens."""
 
-    Raises
-    ------
-    CorruptFileError
-        If the file has more rows than there are tokens.
-    """
-
-    def __init__(self, file: IndexFile) -> None:
-        if file.num_rows > NUM_TOKENS:
-            raise CorruptFileError(f"{file.num_rows} tokens; there are at most {NUM_TOKENS}", path=file.path)
+    def __init__(self, table: TableVersion, index: IndexMetadata, file: IndexFile) -> None:
         self._file = file
-        parts = [batch.column("tokens") for batch in file.read(0, file.num_rows, ["tokens"])]
-        tokens = pa.concat_arrays([pa.array([], pa.uint32()), *parts])
-        if tokens.null_count:
-            raise CorruptFileError("a token is null", path=file.path)
-        self._position = np.full(NUM_TOKENS, -1)
-        numbers = tokens.to_numpy()
-        if (numbers >= NUM_TOKENS).any():
-            raise CorruptFileError(f"token {numbers.max()} is no trigram", path=file.path)
-        self._position[numbers] = np.arange(len(numbers))
+        self._tokens = _load_tokens(table, index, file)
 
     def having_all(self, tokens: Tokens) -> pyroaring.BitMap64:
         """Return the rows that have all of some tokens, at least one."""
-        positions = self._position[tokens]
-        if (positions < 0).any():
+        places = np.searchsorted(self._tokens.numbers, tokens)
+        if not np.array_equal(np.append(self._tokens.numbers, NUM_TOKENS)[places], tokens):
             return pyroaring.BitMap64()
+        positions = self._tokens.positions[places]
         found: pyroaring.BitMap64 | None = None
         for start in range(0, positions.size, _TOKENS_AT_ONCE):
             for stored in self._file.take(np.sort(positions[start : start + _TOKENS_AT_ONCE]), "posting_list"):
@@ -131,6 +125,33 @@ class _Postings:
                 break
         assert found is not None
         return found
+
+
+def _load_tokens(table: TableVersion, index: IndexMetadata, file: IndexFile) -> _StoredTokens:
+    """Return the tokens of an index, cached.
+
+    Raises
+    ------
+    CorruptFileError
+        If they are malformed.
+    """
+    key = (index.uuid, NGRAM_FILE)
+    cached = table.cache.get(key)
+    if isinstance(cached, _StoredTokens):
+        return cached
+    if file.num_rows > NUM_TOKENS:
+        raise CorruptFileError(f"{file.num_rows} tokens; there are at most {NUM_TOKENS}", path=file.path)
+    parts = [batch.column("tokens") for batch in file.read(0, file.num_rows, ["tokens"])]
+    tokens = pa.concat_arrays([pa.array([], pa.uint32()), *parts])
+    if tokens.null_count:
+        raise CorruptFileError("a token is null", path=file.path)
+    numbers = tokens.to_numpy().astype(np.int64)
+    order = np.argsort(numbers)
+    found = _StoredTokens(numbers[order], order)
+    if found.numbers.size and (found.numbers[-1] >= NUM_TOKENS or not np.diff(found.numbers).all()):
+        raise CorruptFileError("a token is no trigram, or there twice", path=file.path)
+    table.cache.put(key, found, found.numbers.nbytes + order.nbytes)
+    return found
 
 
 def _texts_of(node: Expression) -> list[list[str]] | None:
