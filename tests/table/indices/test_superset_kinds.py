@@ -13,8 +13,15 @@ import pyroaring
 import pytest
 
 import lance_format
-from lance_format import IndexConfig, InvalidInputError, NotSupportedError
-from lance_format.table.indices import bitmap_file, bitmap_index, bloom_filter_file, ngram_file, row_kind
+from lance_format import CorruptFileError, IndexConfig, InvalidInputError, NotSupportedError
+from lance_format.table.indices import (
+    bitmap_file,
+    bitmap_index,
+    bloom_filter_file,
+    bloom_filter_index,
+    ngram_file,
+    row_kind,
+)
 
 COLUMNS = [
     ("i", "BLOOMFILTER"),
@@ -272,3 +279,91 @@ def test_damaged_indices_are_repaired(tmp_path: Path, column: str, kind: str) ->
     assert not table.verify().problems
     assert covered(table) == [[0, 1, 2, 3, 4]]
     found(table, ASKED[kind])
+
+
+def _row(**changes: Any) -> dict[str, Any]:
+    good = {"fragment_id": 0, "zone_start": 0, "zone_length": 20, "has_null": False, "bloom_filter_data": b"\xff" * 32}
+    return {**good, **changes}
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (_row(bloom_filter_data=b""), "no multiple of 32 bytes"),
+        (_row(bloom_filter_data=b"\xff" * 40), "no multiple of 32 bytes"),
+        (_row(zone_length=0), "a zone has no rows"),
+        (_row(zone_start=2**32), "beyond all rows"),
+        (_row(fragment_id=2**40), "beyond all rows"),
+    ],
+)
+def test_malformed_filters(
+    tmp_path: Path, columns: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path, 20)
+    monkeypatch.setattr(
+        bloom_filter_file,
+        "_columns",
+        lambda _: [pa.array([columns[field.name]], field.type) for field in bloom_filter_index.BLOOM_COLUMNS],
+    )
+    table.create_scalar_index("i", "BLOOMFILTER")
+    with pytest.raises(CorruptFileError, match=f"index 'i_idx': .*{message}"):
+        table.to_table(filter="i = 7")
+
+
+@pytest.mark.parametrize(
+    ("changes", "num_rows"), [({"zone_length": 21}, 20), ({"zone_start": 1}, 20), ({"fragment_id": 7}, 20)]
+)
+def test_zones_of_other_rows_are_ignored(
+    tmp_path: Path, changes: dict[str, Any], num_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path, num_rows)
+    columns = _row(bloom_filter_data=bytes(32), **changes)
+    monkeypatch.setattr(
+        bloom_filter_file,
+        "_columns",
+        lambda _: [pa.array([columns[field.name]], field.type) for field in bloom_filter_index.BLOOM_COLUMNS],
+    )
+    table.create_scalar_index("i", "BLOOMFILTER")
+    assert table.to_table(filter="i = 7").num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("tokens", "posting", "message"),
+    [
+        ([30957, 30957], None, "there twice"),
+        ([2**32 - 1], None, "no trigram"),
+        ([None], None, "a token is null"),
+        (None, b"", "malformed bitmap"),
+        (None, b"\x01\x00\x00\x00\x00\x00\x00\x00abc", "malformed bitmap"),
+    ],
+)
+def test_malformed_tokens(
+    tmp_path: Path, tokens: Any, posting: bytes | None, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path)
+    if posting is not None:
+        monkeypatch.setattr(ngram_file, "_serialize", lambda _: posting)
+    else:
+        batch = [pa.array(tokens, pa.uint32()), pa.array([b""] * len(tokens), pa.binary())]
+        monkeypatch.setattr(ngram_file, "_batches", lambda *_: [batch])
+    table.create_scalar_index("s", "NGRAM")
+    with pytest.raises(CorruptFileError, match=f"index 's_idx': .*{message}"):
+        table.to_table(filter="contains(s, 'key')")
+
+
+@pytest.mark.parametrize("posting", [b"", b"\x01\x00\x00\x00\x07\x00\x00\x00\x09\x00\x00\x00abc"])
+def test_malformed_bitmaps_of_labels(tmp_path: Path, posting: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path)
+    monkeypatch.setattr(bitmap_file, "serialize_ids", lambda _: posting)
+    table.create_scalar_index("l", "LABEL_LIST")
+    with pytest.raises(CorruptFileError, match="index 'l_idx': malformed bitmap"):
+        table.to_table(filter="array_has(l, 'all')")
+
+
+def test_bitmaps_of_whole_fragments_tell_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path)
+    monkeypatch.setattr(bitmap_file, "serialize_ids", lambda _: b"\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
+    table.create_scalar_index("l", "LABEL_LIST")
+    scanner = table.scanner(["i"], "array_has(l, 'label 77')")
+    assert sum(task.num_rows for task in scanner.plan_tasks()) == 100
+    assert scanner.to_table()["i"].to_pylist() == [77]
