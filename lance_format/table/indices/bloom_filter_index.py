@@ -26,12 +26,12 @@ import pyarrow.compute as pc
 
 from lance_format.errors import CorruptFileError
 from lance_format.expressions import nodes
-from lance_format.expressions.nodes import Expression, Literal
+from lance_format.expressions.nodes import Expression, Literal, walk
 from lance_format.kernels.bloom_filter import find_hashes, hash_values
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.row_finder import IndexFile, Question, UnusableError
-from lance_format.table.indices.supersets import superset
+from lance_format.table.indices.supersets import can_bound, superset
 from lance_format.table.indices.zone_map import ZoneNumbers
 from lance_format.table.indices.zone_map_index import located_fragments
 from lance_format.table.versions.table_version import TableVersion
@@ -150,10 +150,16 @@ def hash_array(values: pa.Array) -> Hashes:
     return hashes
 
 
-def find_zones(
-    table: TableVersion, index: IndexMetadata, question: Question, fragment_ids: ZoneNumbers
-) -> ZonesFound | None:
-    """Find the zones of fragments where a predicate may hold; None if nothing is known.
+def can_answer(question: Question) -> bool:
+    """Return whether filters bound the zones where a predicate holds."""
+    return can_bound(
+        question.predicate.expression,
+        lambda node: _is_null_test(node) or _values_of(node, question.value_type) is not None,
+    )
+
+
+def find_zones(table: TableVersion, index: IndexMetadata, question: Question, fragment_ids: ZoneNumbers) -> ZonesFound:
+    """Find the zones of fragments where a predicate may hold; see `can_answer`.
 
     Parameters
     ----------
@@ -172,81 +178,59 @@ def find_zones(
     DatasetNotFoundError
         If it is missing.
     """
-    terms = _Terms(question)
-    if not terms.are_useful:
-        return None
     with IndexFile(table, index, BLOOM_FILE, BLOOM_COLUMNS) as file:
         zones = _load_zones(table, index, file)
         zones = zones.take(np.isin(zones.fragment_ids, fragment_ids))
         zones = zones.take(
             np.isin(zones.fragment_ids, located_fragments(table, index, zones, placed=NULL_BITMAP in file.metadata))
         )
-        may_match = terms.answer(zones, _filters(table, index, file, zones.positions))
+        may_match = _answer(question, zones, _filters(table, index, file, zones.positions))
     return ZonesFound(zones.fragment_ids, zones.starts, may_match)
 
 
-class _Terms:
-    """The terms of a predicate that filters answer."""
+def _answer(question: Question, zones: FilteredZones, filters: Iterator[Filters]) -> Flags:
+    """Return for each zone whether it may have a row for which a predicate holds."""
+    expression, asked = question.predicate.expression, dict[int, Hashes]()
+    for node in walk(expression):
+        values = _values_of(node, question.value_type)
+        if values is not None:
+            asked[id(node)] = hash_array(values)
+    found = {term: np.zeros(len(zones), np.bool_) for term in asked}
+    for part, words, starts in filters if asked else ():
+        claims = np.empty(part.size, np.bool_)
+        for term, hashes in asked.items():
+            find_hashes(hashes, words, starts, claims)
+            found[term][part] = claims
+    answer = superset(
+        expression, lambda node: zones.has_null if _is_null_test(node) else found.get(id(node)), _both, _either
+    )
+    assert answer is not None
+    return answer
 
-    def __init__(self, question: Question) -> None:
-        self._question = question
-        self._hashes: dict[int, Hashes] = {}
-        """Of the values of a term, by the identity of its node."""
-        none = np.zeros(0, np.bool_)
-        expression = question.predicate.expression
-        self.are_useful = superset(expression, lambda node: none if self._can(node) else None, _both, _both) is not None
 
-    def answer(self, zones: FilteredZones, filters: Iterator[Filters]) -> Flags:
-        """Return for each zone whether it may have a row for which the predicate holds."""
-        found = {term: np.zeros(len(zones), np.bool_) for term in self._hashes}
-        for part, words, starts in filters if found else ():
-            claims = np.empty(part.size, np.bool_)
-            for term, hashes in self._hashes.items():
-                find_hashes(hashes, words, starts, claims)
-                found[term][part] = claims
+def _is_null_test(node: Expression) -> bool:
+    return isinstance(node, nodes.IsNull) and isinstance(node.operand, nodes.Column)
 
-        def look_up(node: Expression) -> Flags | None:
-            return zones.has_null if self._is_null_test(node) else found.get(id(node))
 
-        answer = superset(self._question.predicate.expression, look_up, _both, _either)
-        assert answer is not None
-        return answer
-
-    def _can(self, node: Expression) -> bool:
-        """Return whether filters answer a term, and keep the hashes of its values."""
-        if self._is_null_test(node):
-            return True
-        values = self._values_of(node)
-        if values is None or len(values) > _MOST_VALUES:
-            return False
-        self._hashes[id(node)] = hash_array(values)
-        return True
-
-    def _is_null_test(self, node: Expression) -> bool:
-        return isinstance(node, nodes.IsNull) and self._is_column(node.operand)
-
-    def _is_column(self, node: Expression) -> bool:
-        return isinstance(node, nodes.Column)
-
-    def _values_of(self, node: Expression) -> pa.Array | None:
-        """Return the values of which the column has one where a term is true; None if they may be any."""
-        match node:
-            case nodes.Comparison("=", nodes.Column(), Literal(value)) | nodes.NullSafeEqual(
-                nodes.Column(), Literal(value)
-            ) if value.is_valid:
-                values = pa.repeat(value, 1)
-            case nodes.In(nodes.Column(), constants):
-                values = constants.drop_null()
-            case _:
-                return None
-        if values.type != self._question.value_type:
+def _values_of(node: Expression, value_type: pa.DataType) -> pa.Array | None:
+    """Return the values of which the column has one where a term is true; None if they may be any, or too many."""
+    match node:
+        case nodes.Comparison("=", nodes.Column(), Literal(value)) if value.is_valid:
+            values = pa.repeat(value, 1)
+        case nodes.NullSafeEqual(nodes.Column(), Literal(value)) if value.is_valid:
+            values = pa.repeat(value, 1)
+        case nodes.In(nodes.Column(), constants):
+            values = constants.drop_null()
+        case _:
             return None
-        if pa.types.is_floating(values.type):
-            if pc.any(pc.is_nan(values)).as_py():
-                return None  # There are many of them.
-            zeros = pa.array(np.array([0.0, -0.0]), values.type)
-            return pa.concat_arrays([values, zeros]) if pc.any(pc.equal(values, zeros[0])).as_py() else values
-        return values
+    if values.type != value_type or len(values) > _MOST_VALUES:
+        return None
+    if pa.types.is_floating(values.type):
+        if pc.any(pc.is_nan(values)).as_py():
+            return None  # There are many of them.
+        zeros = pa.array(np.array([0.0, -0.0]), values.type)
+        return pa.concat_arrays([values, zeros]) if pc.any(pc.equal(values, zeros[0])).as_py() else values
+    return values
 
 
 def _both(one: Flags, other: Flags) -> Flags:

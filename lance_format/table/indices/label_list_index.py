@@ -16,7 +16,7 @@ from lance_format.expressions.nodes import Call, Expression, Literal
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.bitmap_index import BITMAP_FILE, MOST_KEYS, bitmap_columns, read_bitmaps
 from lance_format.table.indices.row_finder import IndexFile, Question, RowIds, ids_of
-from lance_format.table.indices.supersets import superset
+from lance_format.table.indices.supersets import can_bound, superset
 from lance_format.table.indices.zone_map import has_bounds
 from lance_format.table.versions.table_version import TableVersion
 
@@ -34,11 +34,14 @@ def has_labels(value_type: pa.DataType) -> bool:
     return is_list and has_bounds(value_type.value_type)
 
 
+def can_answer(question: Question) -> bool:
+    """Return whether such an index bounds the rows for which a predicate holds."""
+    return can_bound(question.predicate.expression, lambda node: bool(_tests(node)))
+
+
 def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
     """See `Finder`. The rows are those of a superset."""
     expression = question.predicate.expression
-    if superset(expression, lambda node: _tests(node) or None, _first, _first) is None:
-        return None
     with IndexFile(table, index, BITMAP_FILE, bitmap_columns(question.value_type.value_type)) as file:
         if file.num_rows > MOST_KEYS:
             return None
@@ -78,10 +81,6 @@ def _chosen(test: Expression, lists: pa.Array, question: Question) -> npt.NDArra
     """Return the positions of the keys for which a predicate holds."""
     predicate = BoundExpression(test, pa.bool_(), (question.path,))
     return np.flatnonzero(Question(predicate, question.value_type, question.most_rows).holds_for(lists))
-
-
-def _first(one: list[Expression], other: list[Expression]) -> list[Expression]:
-    return one or other
 
 
 def _both(one: pyroaring.BitMap64, other: pyroaring.BitMap64) -> pyroaring.BitMap64:

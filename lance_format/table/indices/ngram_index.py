@@ -14,6 +14,7 @@ index is of version 0, and addresses otherwise.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -30,7 +31,7 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.folding import symbols_of_characters
 from lance_format.table.indices.row_finder import IndexFile, Question, RowIds, ids_of
-from lance_format.table.indices.supersets import superset
+from lance_format.table.indices.supersets import can_bound, superset
 from lance_format.table.versions.table_version import TableVersion
 
 NGRAM_FILE = "ngram_postings.lance"
@@ -39,6 +40,7 @@ NGRAM_COLUMNS = [
     pa.field("posting_list", pa.binary(), nullable=False, metadata={"lance-encoding:compression": "none"}),
 ]
 
+_HAS_TRIGRAM = re.compile("[0-9A-Za-z]{3}").search
 _MOST_TEXTS = 64
 _TOKENS_AT_ONCE = 4
 _FEW_ROWS = 64
@@ -66,28 +68,23 @@ def tokens_of(texts: Iterable[str]) -> Tokens:
     return np.flatnonzero(counts)
 
 
+def can_answer(question: Question) -> bool:
+    """Return whether such an index bounds the rows for which a predicate holds."""
+    return can_bound(question.predicate.expression, lambda node: _texts_of(node) is not None)
+
+
 def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
     """See `Finder`. The rows are those of a superset."""
     expression = question.predicate.expression
-    asked: dict[int, list[Tokens]] = {}
-
-    def keep(node: Expression) -> bool | None:
-        texts = _texts_of(node)
-        alternatives = [] if texts is None else [tokens_of(each) for each in texts]
-        if texts is None or not all(tokens.size for tokens in alternatives):
-            return None
-        asked[id(node)] = alternatives
-        return True
-
-    if superset(expression, keep, bool.__and__, bool.__or__) is None:
-        return None
     with IndexFile(table, index, NGRAM_FILE, NGRAM_COLUMNS) as file:
         postings = _Postings(table, index, file)
 
         def rows_of(node: Expression) -> pyroaring.BitMap64 | None:
-            if id(node) not in asked:
+            texts = _texts_of(node)
+            if texts is None:
                 return None
-            return functools.reduce(_either, map(postings.having_all, asked[id(node)]), pyroaring.BitMap64())
+            found = (postings.having_all(tokens_of(each)) for each in texts)
+            return functools.reduce(_either, found, pyroaring.BitMap64())
 
         return ids_of(superset(expression, rows_of, _both, _either), question.most_rows)
 
@@ -155,7 +152,17 @@ def _load_tokens(table: TableVersion, index: IndexMetadata, file: IndexFile) -> 
 
 
 def _texts_of(node: Expression) -> list[list[str]] | None:
-    """Return alternatives of texts where a term is true: all of one are in the value. None if they may be any."""
+    """Return alternatives of texts where a term is true: all of one are in the value, and have trigrams.
+
+    None if they may be any.
+    """
+    found = _alternatives(node)
+    if found is None or not all(any(map(_HAS_TRIGRAM, texts)) for texts in found):
+        return None
+    return found
+
+
+def _alternatives(node: Expression) -> list[list[str]] | None:
     match node:
         case Call("contains" | "starts_with" | "ends_with", (nodes.Column(), Literal(value))) if _is_known(value):
             return [[value.as_py()]]

@@ -17,6 +17,18 @@ Answer = TypeVar("Answer")
 """Rows, or zones, that may match."""
 
 
+def can_bound(expression: Expression, can_answer: Callable[[Expression], bool]) -> bool:
+    """Return whether there is a superset of the rows of a predicate; see `superset`.
+
+    Parameters
+    ----------
+    expression : Expression
+    can_answer : callable
+        Returns whether there is one of the rows of a term.
+    """
+    return superset(expression, lambda node: can_answer(node) or None, bool.__and__, bool.__or__) is not None
+
+
 def superset(
     expression: Expression,
     answer: Callable[[Expression], Answer | None],

@@ -25,7 +25,7 @@ from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.zone_map import ZoneNumbers, Zones, is_ordinary
 from lance_format.table.indices.zone_map_index import ZoneMapDetails, load_zones
-from lance_format.table.scan.indexed_rows import can_hold, find_indexed_rows, names_rows, own_terms
+from lance_format.table.scan.indexed_rows import can_answer, can_hold, find_indexed_rows, names_rows, own_terms
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.versions.table_version import TableVersion
 
@@ -55,9 +55,12 @@ class PrunedFragments:
 
 def usable_indices(table: TableVersion, predicate: BoundExpression | None) -> list[str]:
     """Return the names of the indices that a filter can use."""
-    kinds = (_has_zones, names_rows)
-    found = [parts for kind in kinds for parts in _usable(table, predicate, kind).values()]
-    return list(dict.fromkeys(index.name for usable in found for index in usable.parts))
+    if predicate is None:
+        return []
+    found = [index.name for usable in _usable(table, predicate, _has_zones).values() for index in usable.parts]
+    for path, column in _usable(table, predicate, names_rows).items():
+        found += [index.name for index in column.parts if can_answer(index, predicate, path, column.value_type)]
+    return list(dict.fromkeys(found))
 
 
 def prune_fragments(
@@ -147,12 +150,12 @@ def _has_zones(index: IndexMetadata) -> bool:
 
 
 def _usable(
-    table: TableVersion, predicate: BoundExpression | None, kind: Callable[[IndexMetadata], bool]
+    table: TableVersion, predicate: BoundExpression, kind: Callable[[IndexMetadata], bool]
 ) -> dict[FieldPath, _Usable]:
     """Return the usable columns and indices of a kind, without reading anything."""
     parts = [index for index in table.manifest.indices if kind(index)]
     found: dict[FieldPath, _Usable] = {}
-    for path in () if predicate is None or not parts else predicate.columns:
+    for path in predicate.columns if parts else ():
         column = _find(table.manifest.schema.fields, path)
         if column is not None:
             value_type = column.to_arrow_type()

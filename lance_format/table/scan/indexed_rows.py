@@ -43,6 +43,8 @@ class _Use:
         Returns whether such an index is of use for values of a type.
     finder : Finder, optional
         None if they do not name rows.
+    can_answer : callable
+        Returns whether they bound the rows for which a predicate holds; by default they do.
     newest : int
         The latest known version of the kind.
     addresses : int
@@ -51,6 +53,7 @@ class _Use:
 
     holds: Callable[[pa.DataType], bool]
     finder: Finder | None
+    can_answer: Callable[[Question], bool] = lambda _: True
     newest: int = 0
     addresses: int = 1
 
@@ -59,9 +62,11 @@ _USES: Mapping[str, _Use] = MappingProxyType(
     {
         "BTree": _Use(is_ordinary, btree_index.find_rows, newest=1),
         "Bitmap": _Use(is_ordinary, bitmap_index.find_rows),
-        "LabelList": _Use(label_list_index.has_labels, label_list_index.find_rows, newest=1, addresses=2),
-        "NGram": _Use(ngram_index.is_text, ngram_index.find_rows, newest=1),
-        "BloomFilter": _Use(bloom_filter_index.can_hash, None),
+        "LabelList": _Use(
+            label_list_index.has_labels, label_list_index.find_rows, label_list_index.can_answer, 1, addresses=2
+        ),
+        "NGram": _Use(ngram_index.is_text, ngram_index.find_rows, ngram_index.can_answer, newest=1),
+        "BloomFilter": _Use(bloom_filter_index.can_hash, None, bloom_filter_index.can_answer),
     }
 )
 _MOST_ROWS = 16 * 4096
@@ -96,6 +101,23 @@ def names_rows(index: IndexMetadata) -> bool:
 def can_hold(index: IndexMetadata, value_type: pa.DataType) -> bool:
     """Return whether such an index is of use for a column of a type; see `names_rows`."""
     return _USES[kind_of(index)].holds(value_type)
+
+
+def can_answer(index: IndexMetadata, predicate: BoundExpression, path: FieldPath, value_type: pa.DataType) -> bool:
+    """Return whether such an index is of use for a filter, without reading it.
+
+    Parameters
+    ----------
+    index : IndexMetadata
+        See `names_rows`.
+    predicate : BoundExpression
+    path : FieldPath
+        Its column.
+    value_type : pa.DataType
+        The type of the column.
+    """
+    term = own_terms(predicate, path)
+    return term is not None and _USES[kind_of(index)].can_answer(Question(term, value_type, 0))
 
 
 def own_terms(predicate: BoundExpression, path: FieldPath) -> BoundExpression | None:
@@ -141,9 +163,10 @@ def find_indexed_rows(
         places = np.flatnonzero(np.isin(fragment_ids, index.covered_ids()))
         most_rows = max(int(_MOST_SHARE * num_rows[places].sum()), _MOST_ROWS)
         question = Question(term, value_type, most_rows)
-        found = _ask(table, index, question, fragment_ids[places], num_rows[places]) if places.size else None
-        if found is not None:
-            yield found
+        if places.size and _USES[kind_of(index)].can_answer(question):
+            found = _ask(table, index, question, fragment_ids[places], num_rows[places])
+            if found is not None:
+                yield found
 
 
 def _ask(
@@ -153,7 +176,7 @@ def _ask(
     try:
         if finder is None:
             zones = bloom_filter_index.find_zones(table, index, question, covered)
-            return None if zones is None else _in_zones(index, zones, covered, num_rows)
+            return _in_zones(index, zones, covered, num_rows)
         ids = finder(table, index, question)
     except (NotSupportedError, UnusableError) as error:
         _LOGGER.info("index %r is not used: %s", index.name, error)

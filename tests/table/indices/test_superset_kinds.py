@@ -281,6 +281,67 @@ def test_damaged_indices_are_repaired(tmp_path: Path, column: str, kind: str) ->
     found(table, ASKED[kind])
 
 
+@pytest.mark.parametrize(
+    ("column", "kind", "answered", "others"),
+    [
+        ("i", "BLOOMFILTER", "i = 7 AND i < 9", ["i > 7", "NOT (i = 7)", "i = 7 OR f = 1.0"]),
+        (
+            "l",
+            "LABEL_LIST",
+            "array_has_all(l, ['all'])",
+            ["array_has_all(l, [])", "NOT array_has(l, 'all')", "l IS NULL"],
+        ),
+        ("s", "NGRAM", "s LIKE '%-key_'", ["contains(s, 'ke')", "s LIKE '%-ke_'", "contains(s, 'ÀÉ')", "s > 'key'"]),
+    ],
+)
+def test_plans_name_indices_that_answer(
+    tmp_path: Path, column: str, kind: str, answered: str, others: list[str]
+) -> None:
+    table = make(tmp_path)
+    table.create_scalar_index(column, kind)
+    assert f"indices: {column}_idx" in table.scanner(filter=answered).explain_plan()
+    for given in others:
+        assert "indices: " not in table.scanner(filter=given).explain_plan()
+        found(table, given)
+
+
+def _every_type() -> dict[str, pa.Array]:
+    numbers = np.arange(1000)
+    texts = pa.array([f"k{number}" for number in numbers])
+    return {
+        "s": texts,
+        "ls": texts.cast(pa.large_string()),
+        "b": texts.cast(pa.binary()),
+        "lb": texts.cast(pa.large_binary()),
+        "f4": pa.array(numbers / 10, pa.float32()),
+        "f8": pa.array(numbers / 10),
+        **{f"i{size}": pa.array(numbers % 120, f"int{size}") for size in (8, 16, 32, 64)},
+        **{f"u{size}": pa.array(numbers % 120, f"uint{size}") for size in (8, 16, 32, 64)},
+        "d": pa.array(numbers, pa.int32()).cast(pa.date32()),
+        "tz": pa.array(numbers, pa.timestamp("us", "UTC")),
+        "ns": pa.array(numbers, pa.timestamp("ns")),
+    }
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("s = 'k7'", "ls = 'k7'", "s IN ('k7', 'x')", "b = X'6b37'", "lb = X'6b37'", "s <=> 'k7'"),
+        *("f4 = 0.7", "f8 = 0.7", "f4 IN (0.5)", "f4 = 3", "f4 <=> 0.5"),
+        *(f"{sign}{size} = 7" for sign in "iu" for size in (8, 16, 32, 64)),
+        *("i32 IN (7, 8)", "i32 = 7.0", "u64 IN (7, 1000000)", "i32 = CAST(7 AS BIGINT)"),
+        *("d = date '1970-01-08'", "tz = timestamp '1970-01-01 00:00:00.000007'"),
+        "ns = timestamp '1970-01-01 00:00:00.000000007'",
+    ],
+)
+def test_filters_of_every_type(tmp_path: Path, given: str) -> None:
+    table = lance_format.write_dataset(pa.table(_every_type()), tmp_path, max_rows_per_file=100)
+    table.create_scalar_index(given.split()[0], "BLOOMFILTER")
+    scanner = table.scanner(filter=given)
+    assert scanner.to_table() == table.scanner(filter=given, use_scalar_index=False).to_table()
+    assert 0 < sum(task.num_rows for task in scanner.plan_tasks()) < 1000
+
+
 def _row(**changes: Any) -> dict[str, Any]:
     good = {"fragment_id": 0, "zone_start": 0, "zone_length": 20, "has_null": False, "bloom_filter_data": b"\xff" * 32}
     return {**good, **changes}
