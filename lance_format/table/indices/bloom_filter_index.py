@@ -63,7 +63,7 @@ Filters = tuple[ZoneNumbers, npt.NDArray[np.uint32], ZoneNumbers]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FilteredZones:
-    """FilteredZones of rows of fragments, by fragment and first row.
+    """Zones of rows of fragments, by fragment and first row.
 
     Parameters
     ----------
