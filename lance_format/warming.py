@@ -17,6 +17,7 @@ from lance_format.expressions.patterns import like
 from lance_format.masks import filter_values
 from lance_format.table.dataset.dataset import dataset
 from lance_format.table.dataset.write_dataset import write_dataset
+from lance_format.vectors.clustering import cluster
 from lance_format.vectors.codes import ProductCodes, ScalarCodes
 from lance_format.vectors.metrics import distances_to
 
@@ -109,7 +110,7 @@ def _aggregate() -> None:
 
 
 def _search() -> None:
-    """Compute distances of vectors, and of codes as indices have them."""
+    """Compute distances of vectors, and of codes as indices have them; find clusters of vectors."""
 
     def stored(dtype: str) -> npt.NDArray[Any]:
         found: npt.NDArray[Any] = pa.array(np.ones(64, dtype)).to_numpy()
@@ -120,6 +121,7 @@ def _search() -> None:
         for metric in ("hamming",) if dtype == "u1" else ("l2", "cosine", "dot"):
             distances_to(query, stored(dtype), metric)
     query = np.ones(8, np.float32)
+    cluster(stored("f4"), 2, 1, np.random.default_rng(0))
     for metric in ("l2", "dot"):
         distances_to(query, np.ones((8, 8), np.float32), metric)
         ScalarCodes(8, metric, 0, 1).distances(query, stored("u1"))

@@ -12,7 +12,7 @@ from connector.jobs import retrying
 from connector.jobs.running import run
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at
-from lance_format import ChangePlan, LanceDataset
+from lance_format import ChangePlan, InvalidInputError, LanceDataset
 from lance_format.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
@@ -142,5 +142,15 @@ class Procedure:
     parameters: tuple[Parameter, ...] = ()
 
     def call(self, target: Target, arguments: Mapping[str, Any]) -> Result:
-        """Run the procedure with arguments in JSON form."""
+        """Run the procedure with arguments in JSON form.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such argument.
+        """
+        names = [each.name for each in self.parameters]
+        for name in arguments:
+            if name not in names:
+                raise InvalidInputError(f"there is no option or argument {name!r}; there are {', '.join(names)}")
         return self.run(target, **{each.name: each.parse(arguments.get(each.name)) for each in self.parameters})

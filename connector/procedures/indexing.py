@@ -20,19 +20,10 @@ def create_index(
     index_type: str,
     name: str | None,
     replace: bool,
-    rows_per_zone: int | None,
-    zone_size: int | None,
-    number_of_items: int | None,
-    probability: float | None,
+    **parameters: Any,
 ) -> Result:
-    """Create an index of a column; see `LanceDataset.create_scalar_index`."""
-    given = {
-        "rows_per_zone": rows_per_zone,
-        "zone_size": zone_size,
-        "number_of_items": number_of_items,
-        "probability": probability,
-    }
-    config = IndexConfig(index_type, {key: value for key, value in given.items() if value is not None})
+    """Create an index of a column; see `LanceDataset.create_scalar_index`, and `IndexConfig` for the parameters."""
+    config = IndexConfig(index_type, {key: value for key, value in parameters.items() if value is not None})
 
     def plan(dataset: LanceDataset) -> ChangePlan[Any, Any]:
         return dataset.plan_scalar_index(column, config, name, replace=replace)

@@ -38,6 +38,7 @@ from connector.procedures.versions import (
 )
 from lance_format import InvalidInputError
 
+_INDEX_TYPES = "ZONEMAP, BTREE, BITMAP, LABEL_LIST, BLOOMFILTER, NGRAM, or of vectors IVF_FLAT, IVF_PQ or IVF_SQ"
 _TEXT, _LONG, _REAL, _FLAG = StringType(), LongType(), DoubleType(), BooleanType()
 _TIME, _INTERVAL = TimestampType(), DayTimeIntervalType()
 _TABLE = Parameter("table", _TEXT, "the table, a branch as t.branch_b, or a path in backticks", None)
@@ -96,13 +97,19 @@ PROCEDURES: dict[str, Procedure] = {
         "Create an index of a column.",
         (
             _required("column", _TEXT, "the column, or the dotted path of a field below structs"),
-            Parameter("index_type", _TEXT, "ZONEMAP, BTREE, BITMAP, LABEL_LIST, BLOOMFILTER or NGRAM", "'ZONEMAP'"),
+            Parameter("index_type", _TEXT, _INDEX_TYPES, "'ZONEMAP'"),
             Parameter("name", _TEXT, "the column with _idx by default"),
             Parameter("replace", _FLAG, "replace an index of that name", "true"),
             Parameter("rows_per_zone", _LONG, "of ZONEMAP, 8192 by default"),
             Parameter("zone_size", _LONG, "of BTREE: values that are read together, 4096 by default"),
             Parameter("number_of_items", _LONG, "of BLOOMFILTER: rows per zone, 8192 by default"),
             Parameter("probability", _REAL, "of BLOOMFILTER: that a zone is read in vain, 0.00057 by default"),
+            Parameter("distance_type", _TEXT, "of IVF_FLAT, IVF_PQ and IVF_SQ: l2, cosine or dot; l2 by default"),
+            Parameter("num_partitions", _LONG, "of these: by default the square root of the number of rows"),
+            Parameter("sample_rate", _LONG, "of these: vectors per partition to find these by, 256 by default"),
+            Parameter("max_iters", _LONG, "of these: maximum number of steps of that, 50 by default"),
+            Parameter("num_sub_vectors", _LONG, "of IVF_PQ: by default one per 16 numbers"),
+            Parameter("num_bits", _LONG, "of IVF_PQ: 8 or 4 bits per sub-vector, 8 by default"),
         ),
     ),
     "refresh_index": Procedure(

@@ -233,6 +233,12 @@ class TableUpkeep:
         zoneSize: int | None = None,
         numberOfItems: int | None = None,
         probability: float | None = None,
+        distanceType: str | None = None,
+        numPartitions: int | None = None,
+        numSubVectors: int | None = None,
+        numBits: int | None = None,
+        sampleRate: int | None = None,
+        maxIters: int | None = None,
     ) -> IndexResult:
         """Create an index of a column by a Spark job.
 
@@ -241,7 +247,8 @@ class TableUpkeep:
         column : str
             The column, or the dotted path of a field below structs.
         indexType : str
-            `ZONEMAP`, `BTREE`, `BITMAP`, `LABEL_LIST`, `BLOOMFILTER` or `NGRAM`.
+            `ZONEMAP`, `BTREE`, `BITMAP`, `LABEL_LIST`, `BLOOMFILTER` or `NGRAM`; of vectors, which `vectorSearch` finds
+            by it, `IVF_FLAT`, `IVF_PQ` or `IVF_SQ`.
         name : str, optional
             By default the column with `_idx`.
         replace : bool
@@ -254,6 +261,8 @@ class TableUpkeep:
             Of `BLOOMFILTER`: rows per zone, 8192 by default.
         probability : float, optional
             Of `BLOOMFILTER`: that a zone is read in vain, 0.00057 by default.
+        distanceType, numPartitions, numSubVectors, numBits, sampleRate, maxIters
+            Of vectors; see `metric` and others of `LanceDataset.create_index`.
 
         Raises
         ------
@@ -273,6 +282,12 @@ class TableUpkeep:
             zone_size=zoneSize,
             number_of_items=numberOfItems,
             probability=probability,
+            distance_type=distanceType,
+            num_partitions=numPartitions,
+            num_sub_vectors=numSubVectors,
+            num_bits=numBits,
+            sample_rate=sampleRate,
+            max_iters=maxIters,
         )
         return _as(IndexResult, made)[0]
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from lance_format.kernels.jit import kernel, summing_kernel
 
 F32 = npt.NDArray[np.float32]
+I64 = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.floating[Any]]
 U8 = npt.NDArray[np.uint8]
 
@@ -206,6 +207,47 @@ def squared_code_distances(codes: U8, query: U8, out: F32) -> int:
             difference = np.int32(codes[row, place]) - np.int32(query[place])
             total += difference * difference
         out[row] = total
+    return num_vectors
+
+
+@kernel
+def find_nearest(vectors: F32, columns: F32, squares: F32, factor: np.float32, numbers: I64, distances: F32) -> int:
+    """Find the nearest centroid of each vector: that with the least `squares - factor * product`.
+
+    Parameters
+    ----------
+    vectors : float32[num_vectors, dimension], read-only
+    columns : float32[dimension, num_centroids], read-only
+        The centroids, transposed.
+    squares : float32[num_centroids], read-only
+    factor : np.float32
+    numbers : int64[num_vectors]
+        Set to the numbers of the centroids.
+    distances : float32[num_vectors]
+        Set to the least values.
+
+    Returns
+    -------
+    int
+        The number of vectors.
+    """
+    num_vectors, dimension = vectors.shape
+    num_centroids = squares.size
+    found = np.empty(num_centroids, np.float32)
+    for row in range(num_vectors):
+        found[:] = squares
+        for place in range(dimension):
+            weight = factor * vectors[row, place]
+            for number in range(num_centroids):
+                found[number] -= weight * columns[place, number]
+        least = found[0]
+        for number in range(num_centroids):
+            least = min(least, found[number])
+        number = 0
+        while number < num_centroids - 1 and found[number] != least:
+            number += 1
+        numbers[row] = number
+        distances[row] = least
     return num_vectors
 
 

@@ -46,3 +46,67 @@ class IVF(_message.Message):
     centroids_tensor: Tensor
     loss: float
     def __init__(self, offsets: _Optional[_Iterable[int]] = ..., lengths: _Optional[_Iterable[int]] = ..., centroids_tensor: _Optional[_Union[Tensor, _Mapping]] = ..., loss: _Optional[float] = ...) -> None: ...
+
+class VectorIndexDetails(_message.Message):
+    __slots__ = ("metric", "graph", "product", "scalar", "rotated", "flat", "hints")
+    class Metric(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        L2: _ClassVar[VectorIndexDetails.Metric]
+        COSINE: _ClassVar[VectorIndexDetails.Metric]
+        DOT: _ClassVar[VectorIndexDetails.Metric]
+        HAMMING: _ClassVar[VectorIndexDetails.Metric]
+    L2: VectorIndexDetails.Metric
+    COSINE: VectorIndexDetails.Metric
+    DOT: VectorIndexDetails.Metric
+    HAMMING: VectorIndexDetails.Metric
+    class Graph(_message.Message):
+        __slots__ = ("max_connections", "construction_ef", "max_level")
+        MAX_CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
+        CONSTRUCTION_EF_FIELD_NUMBER: _ClassVar[int]
+        MAX_LEVEL_FIELD_NUMBER: _ClassVar[int]
+        max_connections: int
+        construction_ef: int
+        max_level: int
+        def __init__(self, max_connections: _Optional[int] = ..., construction_ef: _Optional[int] = ..., max_level: _Optional[int] = ...) -> None: ...
+    class ProductCodes(_message.Message):
+        __slots__ = ("num_bits", "num_sub_vectors")
+        NUM_BITS_FIELD_NUMBER: _ClassVar[int]
+        NUM_SUB_VECTORS_FIELD_NUMBER: _ClassVar[int]
+        num_bits: int
+        num_sub_vectors: int
+        def __init__(self, num_bits: _Optional[int] = ..., num_sub_vectors: _Optional[int] = ...) -> None: ...
+    class ScalarCodes(_message.Message):
+        __slots__ = ("num_bits",)
+        NUM_BITS_FIELD_NUMBER: _ClassVar[int]
+        num_bits: int
+        def __init__(self, num_bits: _Optional[int] = ...) -> None: ...
+    class RotatedCodes(_message.Message):
+        __slots__ = ("num_bits",)
+        NUM_BITS_FIELD_NUMBER: _ClassVar[int]
+        num_bits: int
+        def __init__(self, num_bits: _Optional[int] = ...) -> None: ...
+    class FlatCodes(_message.Message):
+        __slots__ = ()
+        def __init__(self) -> None: ...
+    class HintsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    GRAPH_FIELD_NUMBER: _ClassVar[int]
+    PRODUCT_FIELD_NUMBER: _ClassVar[int]
+    SCALAR_FIELD_NUMBER: _ClassVar[int]
+    ROTATED_FIELD_NUMBER: _ClassVar[int]
+    FLAT_FIELD_NUMBER: _ClassVar[int]
+    HINTS_FIELD_NUMBER: _ClassVar[int]
+    metric: VectorIndexDetails.Metric
+    graph: VectorIndexDetails.Graph
+    product: VectorIndexDetails.ProductCodes
+    scalar: VectorIndexDetails.ScalarCodes
+    rotated: VectorIndexDetails.RotatedCodes
+    flat: VectorIndexDetails.FlatCodes
+    hints: _containers.ScalarMap[str, str]
+    def __init__(self, metric: _Optional[_Union[VectorIndexDetails.Metric, str]] = ..., graph: _Optional[_Union[VectorIndexDetails.Graph, _Mapping]] = ..., product: _Optional[_Union[VectorIndexDetails.ProductCodes, _Mapping]] = ..., scalar: _Optional[_Union[VectorIndexDetails.ScalarCodes, _Mapping]] = ..., rotated: _Optional[_Union[VectorIndexDetails.RotatedCodes, _Mapping]] = ..., flat: _Optional[_Union[VectorIndexDetails.FlatCodes, _Mapping]] = ..., hints: _Optional[_Mapping[str, str]] = ...) -> None: ...

@@ -1,1 +1,1 @@
-"""Vectors: distances between them, and codes that stand for them. Knows no files."""
+"""Vectors: distances between them, codes that stand for them, and models that fit a sample. Knows no files."""

@@ -13,6 +13,7 @@ IEEE TPAMI 2011.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -27,6 +28,7 @@ from lance_format.kernels.distances import (
     sum_half_byte_codes,
 )
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.vectors.clustering import nearest_centroids, split_vectors
 from lance_format.vectors.metrics import Distances, Vector, Vectors, distances_to
 
 U8 = npt.NDArray[np.uint8]
@@ -43,6 +45,15 @@ class Codes(Protocol):
     @property
     def is_relative(self) -> bool:
         """Whether codes stand for the differences from the centroid of the partition."""
+
+    def encode(self, vectors: Vectors) -> Vectors:
+        """Return the codes of vectors, `[num_vectors, width]`, which are not transposed.
+
+        Parameters
+        ----------
+        vectors : float[num_vectors, dimension]
+            See `query` of `distances`.
+        """
 
     def distances(self, query: Vector, codes: Vectors) -> Distances:
         """Return the distances of the vectors of a partition from a query, as exactly as the codes tell.
@@ -78,6 +89,10 @@ class FlatCodes:
     def column(self) -> pa.Field:
         """The column of the vectors."""
         return pa.field("flat", pa.list_(self.number, self.dimension))
+
+    def encode(self, vectors: Vectors) -> Vectors:
+        """Return the vectors, with the numbers of the index."""
+        return vectors.astype(self.number.to_pandas_dtype(), copy=False)
 
     def distances(self, query: Vector, codes: Vectors) -> Distances:
         """See `Codes.distances`."""
@@ -158,6 +173,17 @@ class ProductCodes:
     def column(self) -> pa.Field:
         """The column of the codes."""
         return pa.field("__pq_code", pa.list_(pa.uint8(), self.width))
+
+    def encode(self, vectors: Vectors) -> U8:
+        """See `Codes.encode`."""
+
+        def encoded(part: F32, centroids: F32) -> U8:
+            return nearest_centroids(part, centroids)[0].astype(np.uint8)
+
+        parts = split_vectors(vectors.astype(np.float32, copy=False), len(self.codebook))
+        with ThreadPoolExecutor(pa.cpu_count()) as threads:
+            numbers: U8 = np.stack(list(threads.map(encoded, parts, self.codebook)), axis=1)
+        return numbers if self.num_bits == 8 else (numbers[:, ::2] | numbers[:, 1::2] << 4).astype(np.uint8)
 
     def distances(self, query: Vector, codes: Vectors) -> Distances:
         """See `Codes.distances`."""

@@ -191,9 +191,9 @@ def test_statements_about_indices(catalog: Catalog, table: LanceDataset) -> None
         "CREATE INDEX i ON @.t USING btree (size)": "size",
         "CREATE INDEX i ON @.t USING btree (id, name)": "of one column, not of 2",
         "CREATE INDEX i ON @.t USING btree (id OPTIONS (a = 1))": "no options of its column",
-        "CREATE INDEX i ON @.t USING btree (id) OPTIONS (zone_size = 'big')": "zone_size 'big'; a whole number",
+        "CREATE INDEX i ON @.t USING btree (id) OPTIONS (zone_size = 'big')": "zone_size is 'big'; a whole number",
         "CREATE INDEX i ON @.t USING btree (id) OPTIONS (zone_size = 0)": "zone_size is 0",
-        "CREATE INDEX i ON @.t USING btree (id) OPTIONS (size = 1)": "option size, which is unknown",
+        "CREATE INDEX i ON @.t USING btree (id) OPTIONS (size = 1)": "no option or argument 'size'",
         "DROP INDEX i ON @.t": "INDEX_NOT_FOUND",
     }.items():
         catalog.refuses(statement, message)
@@ -215,7 +215,10 @@ def test_indices_of_lists_texts_and_zones(catalog: Catalog, table: LanceDataset)
     catalog.sql("CREATE INDEX tags ON @.t USING label_list (tags)")
     catalog.sql("CREATE INDEX texts ON @.t USING ngram (name)")
     catalog.sql("CREATE INDEX i ON @.t USING bloomfilter (id) OPTIONS (number_of_items = 64, probability = 0.01)")
-    catalog.refuses("CREATE INDEX j ON @.t USING bloomfilter (id) OPTIONS (probability = 2)", "such as 0.01 is needed")
+    catalog.refuses(
+        "CREATE INDEX j ON @.t USING bloomfilter (id) OPTIONS (probability = 2)",
+        "probability is 2; a number between 0 and 1 is needed",
+    )
     found = catalog.sql("SELECT name, type FROM @.t.indices ORDER BY name")
     assert found == [("i", "BloomFilter"), ("tags", "LabelList"), ("texts", "NGram")]
     assert catalog.sql("SELECT id FROM @.t WHERE array_contains(tags, 'tag 7') OR id = 17 ORDER BY id") == [

@@ -170,3 +170,27 @@ def test_a_table_with_a_column_of_the_name(planner: SparkSession, path: str) -> 
     lance_format.write_dataset(_rows(20).append_column("_distance", pa.array(range(20))), path)
     with pytest.raises(PySparkException, match="has a column '_distance', which a search adds"):
         LanceTable.forPath(planner, path).vectorSearch("v", QUERY)
+
+
+def test_an_index_by_a_job(spark: SparkSession, table: str, way: str) -> None:
+    found = LanceTable.forPath(spark, table)
+    made = found.createIndex("v", "IVF_PQ", distanceType="cosine", numPartitions=4, numSubVectors=2)
+    assert (made.name, made.fragments) == ("v_idx", 4)
+    assert lance.dataset(table).stats.index_stats("v_idx")["index_type"] == "IVF_PQ"
+    lance_format.write_dataset(_rows(300, seed=2), table, mode="append")
+    found.refreshIndex("v_idx")
+    rows = found.vectorSearch("v", QUERY, nprobes=4, refineFactor=200).select("id", "_distance")
+    assert [tuple(row) for row in rows.collect()] == _expected(table, metric="cosine")
+
+
+def test_an_index_by_sql(catalog: Catalog) -> None:
+    lance_format.write_dataset(_rows(1000), catalog.path("t"), max_rows_per_file=300)
+    catalog.sql("CREATE INDEX near ON @.t USING ivf_sq (v) OPTIONS (distance_type = 'dot', num_partitions = 3)")
+    (row,) = catalog.sql("SELECT name, type FROM @.t.indices")
+    assert row == ("near", "Vector")
+    found = catalog.sql(
+        f"SELECT id FROM vector_search('@.t', 'v', array{tuple(QUERY)}, 5, nprobes => 3, refine_factor => 50)"
+    )
+    assert found == [(row[0],) for row in _expected(catalog.path("t"), count=5, metric="dot")]
+    catalog.refuses("CREATE INDEX i ON @.t USING ivf_pq (v) OPTIONS (num_bits = 5)", "num_bits is 5")
+    catalog.refuses("CREATE INDEX i ON @.t USING ivf_pq (v) OPTIONS (column = 'w')", "which is a part of the statement")

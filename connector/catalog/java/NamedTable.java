@@ -26,9 +26,6 @@ import scala.Option;
 
 /** A table of a catalog of Lance tables: it has the columns and properties of its version, and a name. */
 class NamedTable extends LanceTable implements TruncatableTable, SupportsIndex {
-  private static final List NUMBERS = Arrays.asList("rows_per_zone", "zone_size", "number_of_items");
-  private static final String SHARE = "probability";
-
   private final String name;
   private final Map properties;
   private final String id;
@@ -65,13 +62,12 @@ class NamedTable extends LanceTable implements TruncatableTable, SupportsIndex {
     for (Object entry : given.entrySet()) {
       String key = ((String) ((Map.Entry) entry).getKey()).toLowerCase(Locale.ROOT);
       String value = (String) ((Map.Entry) entry).getValue();
+      boolean isReserved = Arrays.asList("column", "name", "replace", "index_type").contains(key);
+      if (isReserved) throw refused(index, "has the option " + key + ", which is a part of the statement");
       if (key.equals(SupportsIndex.PROP_TYPE)) arguments.put("index_type", value);
-      else if (NUMBERS.contains(key) && value.matches("[0-9]{1,18}")) arguments.put(key, Long.valueOf(value));
-      else if (NUMBERS.contains(key)) throw refused(index, "has " + key + " '" + value + "'; a whole number is needed");
-      else if (key.equals(SHARE) && value.matches("0?[.][0-9]{1,18}")) arguments.put(key, Double.valueOf(value));
-      else if (key.equals(SHARE)) throw refused(index, "has probability '" + value + "'; a number such as 0.01 is needed");
-      else throw refused(index, "has the option " + key + ", which is unknown; there are "
-          + String.join(", ", NUMBERS) + " and " + SHARE);
+      else if (value.matches("-?[0-9]{1,18}")) arguments.put(key, Long.valueOf(value));
+      else if (value.matches("[0-9]{0,9}[.][0-9]{1,18}")) arguments.put(key, Double.valueOf(value));
+      else arguments.put(key, value);
     }
     if (indexExists(index)) Platform.throwException(new IndexAlreadyExistsException(index, name, Option.empty()));
     arguments.put("column", columns[0].describe());

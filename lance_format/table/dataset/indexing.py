@@ -59,6 +59,51 @@ class DatasetIndices(OpenTable):
         with reported(progress, "index", Work.INDEXING):
             self._move(lambda table: create_scalar_index(table, column, index_type, name, replace=replace, train=train))
 
+    def create_index(
+        self,
+        column: str | Sequence[str],
+        index_type: str,
+        name: str | None = None,
+        metric: str = "L2",
+        replace: bool = False,
+        num_partitions: int | None = None,
+        *,
+        train: bool = True,
+        progress: Report = None,
+        **parameters: Any,
+    ) -> None:
+        """Create an index of vectors, by which `nearest` of a scan finds rows without reading all vectors.
+
+        Parameters
+        ----------
+        column : str or sequence of str
+            A column of fixed-size lists of floating-point numbers, or the dotted path of such a field below structs.
+        index_type : {"IVF_FLAT", "IVF_PQ", "IVF_SQ"}
+            The form of the vectors: themselves, codes of their parts, or a byte per number.
+        name, train, progress
+            See `create_scalar_index`.
+        metric : {"l2", "cosine", "dot"}
+            In any case.
+        replace : bool
+            Whether to replace an index of that name. Otherwise its existence is an error.
+        num_partitions : int, optional
+            By default the square root of the number of rows.
+        **parameters
+            `sample_rate` (256): the number of vectors per partition by which these are found. `max_iters` (50): the
+            maximum number of steps of that. Of `IVF_PQ` also `num_sub_vectors`, which divides the dimension, by default
+            into 16 numbers each, and `num_bits` (8, or 4).
+
+        Raises
+        ------
+        InvalidInputError
+            If the index exists and is not replaced, or a parameter is unknown or invalid.
+        NotSupportedError
+            If the index type is another one, or the column has no such vectors.
+        """
+        given = {"metric": metric, "num_partitions": num_partitions, **parameters}
+        config = IndexConfig(index_type, {key: value for key, value in given.items() if value is not None})
+        self.create_scalar_index(column, config, name, replace=replace, train=train, progress=progress)
+
     def plan_scalar_index(
         self,
         column: str | Sequence[str],

@@ -15,7 +15,8 @@ from lance_format.errors import NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.indices.bitmap_index import BITMAP_FILE, MOST_KEYS, bitmap_columns, serialize_ids
 from lance_format.table.indices.row_finder import RowIds
-from lance_format.table.indices.row_kind import GatheredRows, OpenFile, totally_ordered, write_file
+from lance_format.table.indices.row_kind import GatheredRows, totally_ordered
+from lance_format.table.indices.written_parts import OpenFile, write_file
 
 _KEYS_AT_ONCE = 4096
 

@@ -27,7 +27,8 @@ from lance_format.table.indices.bloom_filter_index import (
     PROBABILITY,
     hash_array,
 )
-from lance_format.table.indices.row_kind import GatheredRows, OpenFile, RowParameter, write_file
+from lance_format.table.indices.row_kind import GatheredRows, RowParameter
+from lance_format.table.indices.written_parts import OpenFile, write_file
 from lance_format.table.indices.zone_map_file import serialize_null_rows
 from lance_format.table.row_ids.index import split_addresses
 

@@ -16,7 +16,8 @@ from lance_format.table.indices.btree_index import (
     data_columns,
     lookup_columns,
 )
-from lance_format.table.indices.row_kind import GatheredRows, OpenFile, RowParameter, write_file
+from lance_format.table.indices.row_kind import GatheredRows, RowParameter
+from lance_format.table.indices.written_parts import OpenFile, write_file
 
 _ZONE_SIZE = 4096
 _BATCH_ROWS = 64 * 1024

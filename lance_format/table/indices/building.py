@@ -211,6 +211,7 @@ def plan_scalar_index(
         raise InvalidInputError(f"there is an index {name!r} already; choose another name, or replace it")
     part = PlannedIndexPart(name, path[-1].id, kind.name, details, former)
     positions = range(len(table.manifest.fragments)) if train else ()
+    part = kind.prepare(table, part, path, positions)
     identity = str(uuid.uuid4())
     tasks = tuple(_tasks(table, identity, path, part, positions, divide))
     return IndexPlan(table.manifest.version, identity, (part,), tasks)
@@ -336,7 +337,7 @@ def plan_rebuild(
             dropped.append(name)
         else:
             path = known.path
-            part = known.retrained(table)
+            part = known.retrained(table, positions)
             parts.append(part)
             tasks += _tasks(table, identity, path, part, positions, divide, first_number=len(tasks))
     return IndexPlan(table.manifest.version, identity, tuple(parts), tuple(tasks), tuple(dropped))
@@ -367,9 +368,12 @@ def _plan_update(
     if known is None:
         return None
     if retrain:
-        return known.retrained(table), known.path, range(len(table.manifest.fragments))
+        positions = range(len(table.manifest.fragments))
+        return known.retrained(table, positions), known.path, positions
     update = known.kind.plan_update(table, known.parts, known.path, num_to_merge)
-    return None if update is None else (update[0], known.path, update[1])
+    if update is None:
+        return None
+    return known.kind.prepare(table, update[0], known.path, update[1]), known.path, update[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,11 +384,12 @@ class _KnownParts:
     parts: tuple[IndexMetadata, ...]
     path: tuple[Field, ...]
 
-    def retrained(self, table: TableVersion) -> PlannedIndexPart:
-        """Return a part that replaces them all."""
+    def retrained(self, table: TableVersion, positions: Sequence[int]) -> PlannedIndexPart:
+        """Return a part that replaces them all, and covers fragments given by position."""
         last, replaced = self.parts[-1], tuple(index.uuid for index in self.parts)
-        details = self.kind.stored_details(table, last)
-        return PlannedIndexPart(last.name, self.path[-1].id, self.kind.name, details, replaced)
+        details = self.kind.untrained(self.kind.stored_details(table, last))
+        part = PlannedIndexPart(last.name, self.path[-1].id, self.kind.name, details, replaced)
+        return self.kind.prepare(table, part, self.path, positions)
 
 
 def _known_parts(table: TableVersion, name: str) -> _KnownParts | None:

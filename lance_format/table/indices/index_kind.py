@@ -73,6 +73,30 @@ class IndexKind(ABC, Generic[D, C]):
             If values of the column cannot be indexed in this way.
         """
 
+    def prepare(
+        self,
+        table: TableVersion,  # noqa: ARG002
+        part: PlannedIndexPart,
+        path: Sequence[Field],  # noqa: ARG002
+        positions: Sequence[int],  # noqa: ARG002
+    ) -> PlannedIndexPart:
+        """Return a part with all that its tasks need, which the planner finds out.
+
+        Parameters
+        ----------
+        table : TableVersion
+        part : PlannedIndexPart
+        path : sequence of Field
+            See `train`.
+        positions : sequence of int
+            Of the fragments that the tasks will read.
+        """
+        return part
+
+    def untrained(self, details: D) -> D:
+        """Return the parameters of an index that is made again from those of a stored part."""
+        return details
+
     @abstractmethod
     def knows(self, index: IndexMetadata) -> bool:
         """Return whether a part of an index of this kind is of a known form."""

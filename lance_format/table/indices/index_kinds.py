@@ -18,41 +18,42 @@ from lance_format.table.indices.label_list_index import has_labels
 from lance_format.table.indices.ngram_file import write_trigrams
 from lance_format.table.indices.ngram_index import is_text
 from lance_format.table.indices.row_kind import RowIndexKind
+from lance_format.table.indices.vector_index import VECTOR
+from lance_format.table.indices.vector_kind import VectorKind, quantization_of
 from lance_format.table.indices.zone_map_kind import ZoneMapKind
 
-KINDS: Mapping[str, IndexKind[Any, Any]] = MappingProxyType(
-    {
-        kind.name: kind
-        for kind in (
-            ZoneMapKind(),
-            RowIndexKind("BTREE", "lance.table.BTreeIndexDetails", write_btree, parameters=BTREE_PARAMETERS),
-            RowIndexKind("BITMAP", "lance.table.BitmapIndexDetails", write_bitmaps),
-            RowIndexKind(
-                "LABEL_LIST",
-                "lance.table.LabelListIndexDetails",
-                write_label_lists,
-                has_labels,
-                "lists of numbers, booleans, strings, binary values, dates and times",
-                version=1,
-            ),
-            RowIndexKind(
-                "BLOOMFILTER",
-                "lance.index.pb.BloomFilterIndexDetails",
-                write_bloom_filters,
-                can_hash,
-                "integers, floating-point numbers of 32 and 64 bits, strings, binary values, dates and times",
-                BLOOM_PARAMETERS,
-                by_address=True,
-            ),
-            RowIndexKind("NGRAM", "lance.table.NGramIndexDetails", write_trigrams, is_text, "strings"),
-        )
-    }
+_ALL: tuple[IndexKind[Any, Any], ...] = (
+    ZoneMapKind(),
+    RowIndexKind("BTREE", "lance.table.BTreeIndexDetails", write_btree, parameters=BTREE_PARAMETERS),
+    RowIndexKind("BITMAP", "lance.table.BitmapIndexDetails", write_bitmaps),
+    RowIndexKind(
+        "LABEL_LIST",
+        "lance.table.LabelListIndexDetails",
+        write_label_lists,
+        has_labels,
+        "lists of numbers, booleans, strings, binary values, dates and times",
+        version=1,
+    ),
+    RowIndexKind(
+        "BLOOMFILTER",
+        "lance.index.pb.BloomFilterIndexDetails",
+        write_bloom_filters,
+        can_hash,
+        "integers, floating-point numbers of 32 and 64 bits, strings, binary values, dates and times",
+        BLOOM_PARAMETERS,
+        by_address=True,
+    ),
+    RowIndexKind("NGRAM", "lance.table.NGramIndexDetails", write_trigrams, is_text, "strings"),
+    *(VectorKind(f"IVF_{quantization}", quantization) for quantization in ("FLAT", "PQ", "SQ")),
 )
+
+KINDS: Mapping[str, IndexKind[Any, Any]] = MappingProxyType({kind.name: kind for kind in _ALL})
 
 
 def made_here(index: IndexMetadata) -> IndexKind[Any, Any] | None:
     """Return the kind of an index; None if this library does not make it."""
-    return kind_called(kind_of(index))
+    name = kind_of(index)
+    return kind_called(f"IVF_{quantization_of(index)}" if name == VECTOR else name)
 
 
 def kind_called(name: str) -> IndexKind[Any, Any] | None:

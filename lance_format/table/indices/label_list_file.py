@@ -12,7 +12,8 @@ from lance_format.table.indices.bitmap_file import KeyedRows, write_keys
 from lance_format.table.indices.bitmap_index import serialize_ids
 from lance_format.table.indices.label_list_index import LIST_NULLS
 from lance_format.table.indices.row_finder import RowIds
-from lance_format.table.indices.row_kind import GatheredRows, OpenFile
+from lance_format.table.indices.row_kind import GatheredRows
+from lance_format.table.indices.written_parts import OpenFile
 
 
 def write_label_lists(rows: GatheredRows, parameters: Mapping[str, Any], open_file: OpenFile) -> dict[str, int]:  # noqa: ARG001

@@ -16,7 +16,8 @@ from lance_format.kernels.trigrams import NUM_TOKENS, gather_trigrams
 from lance_format.table.indices.folding import symbols_of_characters
 from lance_format.table.indices.ngram_index import NGRAM_COLUMNS, NGRAM_FILE
 from lance_format.table.indices.row_finder import RowIds
-from lance_format.table.indices.row_kind import GatheredRows, OpenFile, write_file
+from lance_format.table.indices.row_kind import GatheredRows
+from lance_format.table.indices.written_parts import OpenFile, write_file
 
 _PAIRS_AT_ONCE = 16 << 20
 """Rows of tokens in memory, unless one token has more."""

@@ -6,7 +6,7 @@ addresses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field as with_default
 from typing import Any, TypeAlias
 
@@ -16,14 +16,12 @@ import pyarrow.compute as pc
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import LanceError, NotSupportedError
-from lance_format.file import FileReader, FileWriter
+from lance_format.file import FileReader
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.progress import Work, advance
-from lance_format.proto import table_pb2
 from lance_format.table.format.fragment import FragmentMetadata
-from lance_format.table.format.index_metadata import IndexMetadata, new_index, parse_index
-from lance_format.table.format.layout import index_file_name, new_index_uuid
-from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, LiveRows, created_at_of, row_column
+from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, LiveRows, row_column
 from lance_format.table.indices.catalog import path_of
 from lance_format.table.indices.column_values import narrowed, values_below
 from lance_format.table.indices.index_kind import (
@@ -35,9 +33,9 @@ from lance_format.table.indices.index_kind import (
 )
 from lance_format.table.indices.opening import opening
 from lance_format.table.indices.row_finder import RowIds, is_plain
+from lance_format.table.indices.written_parts import OpenFile, WrittenParts, plan_row_update, write_part
 from lance_format.table.indices.zone_map import has_bounds
 from lance_format.table.versions.table_version import Draft, TableVersion
-from lance_format.version import STABLE
 
 _BATCH_ROWS = 64 * 1024
 _PART_BYTES = 256 << 20
@@ -127,63 +125,8 @@ class GatheredRows:
         return OrderedRows.of(self.values, self.ids, self.value_type)
 
 
-OpenFile: TypeAlias = Callable[[str, pa.Schema], FileWriter]
-"""Opens a file of the index, by its name."""
-
 WriteRows: TypeAlias = Callable[[GatheredRows, Mapping[str, Any], OpenFile], dict[str, int]]
 """A function that writes the files of a part: of rows, with parameters. It returns their sizes in bytes by name."""
-
-
-def write_file(
-    open_file: OpenFile,
-    name: str,
-    columns: Sequence[pa.Field],
-    batches: Iterable[Sequence[pa.Array]],
-    metadata: Mapping[bytes, bytes] | None = None,
-    buffers: Mapping[str, Callable[[], bytes]] | None = None,
-) -> int:
-    """Write a file of an index, and return its size in bytes.
-
-    Parameters
-    ----------
-    open_file : callable
-    name : str
-    columns : sequence of pa.Field
-    batches : iterable of sequences of pa.Array
-        The columns of some rows at a time.
-    metadata : mapping of bytes to bytes, optional
-        Of its schema.
-    buffers : mapping of str to callable, optional
-        What makes global buffers, once all rows are written; that metadata tells their numbers by these keys.
-    """
-    schema = pa.schema(columns, metadata=metadata)
-    writer = open_file(name, schema)
-    try:
-        for arrays in batches:
-            writer.write_batch(pa.RecordBatch.from_arrays(list(arrays), schema=schema))
-        for key, make in (buffers or {}).items():
-            writer.add_schema_metadata(key, str(writer.add_global_buffer(make())))
-        return writer.finish().size_bytes
-    except BaseException:
-        writer.abort()
-        raise
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenParts:
-    """Parts of an index that a task has written. Can be pickled.
-
-    Parameters
-    ----------
-    messages : tuple of bytes
-        Their protobuf.
-    """
-
-    messages: tuple[bytes, ...]
-
-    def parse(self) -> tuple[IndexMetadata, ...]:
-        """Return the metadata of the parts."""
-        return tuple(parse_index(table_pb2.IndexMetadata.FromString(message)) for message in self.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +232,7 @@ class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
             self._write_part(table, uuid, part, rows, fragment_ids)
             for rows, fragment_ids in _gathered(table, path, fragments, column)
         ]
-        return WrittenParts(tuple(index.message.SerializeToString(deterministic=True) for index in found))
+        return WrittenParts.of(found)
 
     def write(
         self, draft: Draft, part: PlannedIndexPart, contents: Sequence[WrittenParts]
@@ -304,29 +247,13 @@ class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
     def plan_update(
         self, table: TableVersion, parts: Sequence[IndexMetadata], path: Sequence[Field], num_to_merge: int | None
     ) -> tuple[PlannedIndexPart, Sequence[int]] | None:
-        """Read the fragments of the parts that are merged again; see `IndexKind.plan_update`.
-
-        By default the latest parts are merged that together have no more rows than the new one before it takes them
-        up: after many updates a row has been indexed a logarithmic number of times, and there are as many parts. Parts
-        that may name rows of the new fragments by former values are merged in any case, since pylance does not look at
-        the values again.
-        """
-        columns = table.manifest.fragments.columns
-        covered = [np.isin(columns.ids, index.covered_ids()) for index in parts]
-        lacking = ~np.logical_or.reduce(covered) & ~np.isin(columns.ids, list(table.manifest.fragments.repeated_ids))
-        first = len(parts) if num_to_merge is None else max(len(parts) - num_to_merge, 0)
-        if not lacking.any() and len(parts) - first < 2:
+        """Read the fragments of the parts that are merged again; see `plan_row_update`."""
+        update = plan_row_update(table, parts, num_to_merge)
+        if update is None:
             return None
-        first = min(first, _first_stale(table, parts, np.flatnonzero(lacking).tolist()))
-        num_rows = table.num_rows()
-        while num_to_merge is None and first and num_rows[covered[first - 1]].sum() <= num_rows[lacking].sum():
-            first -= 1
-            lacking |= covered[first]
-        for merged in covered[first:]:
-            lacking |= merged
-        replaced = tuple(index.uuid for index in parts[first:])
-        part = PlannedIndexPart(parts[0].name, path[-1].id, self.name, self.stored_details(table, parts[-1]), replaced)
-        return part, np.flatnonzero(lacking).tolist()
+        positions, replaced = update
+        details = self.stored_details(table, parts[-1])
+        return PlannedIndexPart(parts[0].name, path[-1].id, self.name, details, replaced), positions
 
     def _write_part(
         self,
@@ -336,24 +263,12 @@ class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
         rows: GatheredRows,
         fragment_ids: Sequence[int],
     ) -> IndexMetadata:
-        """Write the files of a part, in a directory that carries the uuid of the plan."""
-        identity = new_index_uuid(uuid)
+        """Write the files of a part."""
 
-        def open_file(name: str, schema: pa.Schema) -> FileWriter:
-            sink = table.store.open_writer(f"{table.directory.index(str(identity))}/{name}")
-            sealed = index_file_name(str(identity), name)
-            return FileWriter(sink, Schema.from_arrow(schema), version=STABLE, rows_per_zone=None, name=sealed)
+        def write(open_file: OpenFile) -> Mapping[str, int]:
+            return self.write_rows(rows, part.details, open_file)
 
-        return new_index(
-            part.name,
-            part.field_id,
-            (self.details_name, b""),
-            uuid=identity,
-            version=table.manifest.version,
-            fragment_ids=fragment_ids,
-            files=self.write_rows(rows, part.details, open_file),
-            index_version=self.version,
-        )
+        return write_part(table, uuid, part, fragment_ids, (self.details_name, b""), write, index_version=self.version)
 
 
 def _gathered(
@@ -389,16 +304,3 @@ def _gathered(
             rows, fragment_ids, size_bytes = GatheredRows(value_type), [], 0
     if fragment_ids:
         yield rows, fragment_ids
-
-
-def _first_stale(table: TableVersion, parts: Sequence[IndexMetadata], positions: Sequence[int]) -> int:
-    """Return the position of the first part that may name rows of fragments that it does not cover.
-
-    A row keeps its stable id in the fragment that an update writes, or where its column is written again in place. It
-    was created before the part was made then.
-    """
-    oldest = table.manifest.version + 1
-    for position in positions if table.manifest.stable_row_ids else ():
-        created = created_at_of(table.scan(table.manifest.fragments[position], Schema((), {})))
-        oldest = min(oldest, 0 if created is None else int(created.versions.min(initial=oldest)))
-    return next((number for number, index in enumerate(parts) if index.dataset_version >= oldest), len(parts))

@@ -35,11 +35,11 @@ from lance_format.vectors.metrics import Distances, Vector, Vectors
 VECTOR = "Vector"
 """Their type in `list_indices`."""
 
-_INDEX_FILE = "index.idx"
-_ROWS_FILE = "auxiliary.idx"
+INDEX_FILE = "index.idx"
+ROWS_FILE = "auxiliary.idx"
 _NEWEST = 1
 _METRICS = ("l2", "cosine", "dot", "hamming")
-_ROW_ID = pa.field("_rowid", pa.uint64())
+ROW_ID = pa.field("_rowid", pa.uint64())
 _DTYPES: Mapping[int, np.dtype[Any]] = MappingProxyType(
     {1: np.dtype("<f2"), 2: np.dtype("<f4"), 3: np.dtype("<f8"), 4: np.dtype("u1")}
 )
@@ -74,6 +74,8 @@ class VectorIndex:
     starts, lengths : int64[num_partitions]
         The rows of each partition.
     codes : Codes
+    number : np.dtype
+        Of the numbers of the column, in which the file has the centroids.
     """
 
     kind: str
@@ -82,6 +84,7 @@ class VectorIndex:
     starts: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int64]
     codes: Codes
+    number: np.dtype[Any]
 
     @property
     def dimension(self) -> int:
@@ -128,7 +131,7 @@ class VectorIndexReader:
         self._table = table
         self._part = index
         self._rows: FileReader | None = None
-        key = (index.uuid, _INDEX_FILE)
+        key = (index.uuid, INDEX_FILE)
         cached = table.cache.get(key)
         try:
             self.index = cached if isinstance(cached, VectorIndex) else self._load()
@@ -152,7 +155,7 @@ class VectorIndexReader:
         CorruptFileError
             If a row has no id or no code.
         """
-        key = (self._part.uuid, _ROWS_FILE, number)
+        key = (self._part.uuid, ROWS_FILE, number)
         cached = self._table.cache.get(key)
         if isinstance(cached, Partition):
             return cached
@@ -160,13 +163,13 @@ class VectorIndexReader:
         file = self._open_rows()
         indices = column_indices(file.schema, file.version)
         columns = [ColumnProjection(field, indices) for field in file.schema.fields]
-        wanted = [x for x in columns if x.field.name in (_ROW_ID.name, self.index.codes.column.name)]
+        wanted = [x for x in columns if x.field.name in (ROW_ID.name, self.index.codes.column.name)]
         batches = list(file.read(wanted, int(start), int(stop), batch_size=_BATCH_ROWS))
         width = self.index.codes.column.type.list_size
         if not batches:
             return Partition(np.zeros(0, np.uint64), np.zeros((0, width), np.uint8))
         rows = pa.Table.from_batches(batches).combine_chunks()
-        ids, codes = (rows[name].chunk(0) for name in (_ROW_ID.name, self.index.codes.column.name))
+        ids, codes = (rows[name].chunk(0) for name in (ROW_ID.name, self.index.codes.column.name))
         if ids.null_count or codes.null_count or codes.values.null_count:
             raise CorruptFileError("a row of a vector index has no id or no code", path=self._path)
         values = codes.values.slice(codes.offset * width, len(codes) * width).to_numpy()
@@ -174,13 +177,20 @@ class VectorIndexReader:
         self._table.cache.put(key, found, found.row_ids.nbytes + found.codes.nbytes)
         return found
 
+    def read_rows(self, number: int) -> Partition:
+        """Return a partition with codes that are not transposed."""
+        found, codes = self.read(number), self.index.codes
+        if not isinstance(codes, ProductCodes) or not codes.is_transposed:
+            return found
+        return Partition(found.row_ids, found.codes.reshape(found.codes.shape[::-1]).T)
+
     @property
     def _path(self) -> str:
-        return f"index {self._part.name!r}, {_ROWS_FILE}"
+        return f"index {self._part.name!r}, {ROWS_FILE}"
 
     def _open_rows(self) -> FileReader:
         if self._rows is None:
-            self._rows = self._open(_ROWS_FILE)
+            self._rows = self._open(ROWS_FILE)
         return self._rows
 
     def _open(self, name: str) -> FileReader:
@@ -189,9 +199,9 @@ class VectorIndexReader:
 
     def _load(self) -> VectorIndex:
         """Read the description of the index and of its codes."""
-        file = self._open(_INDEX_FILE)
+        file = self._open(INDEX_FILE)
         try:
-            described = _Described(file, f"index {self._part.name!r}, {_INDEX_FILE}")
+            described = _Described(file, f"index {self._part.name!r}, {INDEX_FILE}")
             kind, metric = described.json("lance:index").get("type"), described.json("lance:index").get("distance_type")
             centroids = described.partitions().centroids_tensor
             rows = _Described(self._open_rows(), self._path)
@@ -278,11 +288,13 @@ def _checked(kind: str, metric: str, centroids: _Tensor, rows: _Described, codes
     if (starts > np.uint64(num_rows)).any() or (starts.astype(np.int64) + lengths > num_rows).any():
         raise rows.corrupt(f"a partition ends after the last of {num_rows} rows")
     codes = codes_of(rows, int(centroids.shape[1]), metric)
-    expected = {field.name: field.type for field in (_ROW_ID, codes.column)}
+    expected = {field.name: field.type for field in (ROW_ID, codes.column)}
     found = {field.name: field.to_arrow_type() for field in rows.file.schema.fields}
     if any(found.get(name) != value_type for name, value_type in expected.items()):
         raise UnusableError(f"it has the columns {found} instead of {expected}")
-    return VectorIndex(kind, metric, centroids.astype(np.float32), starts.astype(np.int64), lengths, codes)
+    return VectorIndex(
+        kind, metric, centroids.astype(np.float32), starts.astype(np.int64), lengths, codes, centroids.dtype
+    )
 
 
 def _flat_codes(rows: _Described, dimension: int, metric: str) -> Codes:

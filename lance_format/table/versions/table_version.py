@@ -286,6 +286,8 @@ class Draft:
         Whether other processes may commit the same files, so that the versions decide in any case.
     keeps_rows : bool
         Whether the data files stay after a conflict that may be retried.
+    superseded : list of str
+        Paths of files of tasks that other files of the draft replace. They are deleted once the change has landed.
     """
 
     table: TableVersion
@@ -293,6 +295,7 @@ class Draft:
     paths: list[str] = field(default_factory=list)
     is_shared: bool = False
     keeps_rows: bool = False
+    superseded: list[str] = field(default_factory=list)
     _identity: str | None = field(default=None, init=False)
     _has_landed: bool = field(default=False, init=False)
 
@@ -341,8 +344,10 @@ class Draft:
                 self._delete()
 
     def _delete_superseded(self, operation: Operation, made: Manifest) -> None:
-        """Delete the deletion files of this draft that the commit has united with those of other writers."""
+        """Delete files that the commit does not name, such as deletion files that it has united with others."""
         is_own = self._identity is not None and self._identity in made.transaction_file
+        if is_own:
+            self._delete_files(self.superseded)
         if not is_own or not isinstance(operation, (Delete, Update)):
             return
         superseded = []

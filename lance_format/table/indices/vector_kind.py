@@ -1,0 +1,344 @@
+"""Vector indices that this library makes: `IVF_FLAT`, `IVF_PQ` and `IVF_SQ`.
+
+The planner fits a model to a sample of the vectors: centroids of partitions, and codes. Tasks encode the vectors of
+their fragments, and write a part of the index each, of which the commit makes one. An update keeps the model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from google.protobuf.message import DecodeError
+
+from lance_format.datatypes import Field, Schema
+from lance_format.errors import InvalidInputError, LanceError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.progress import Work, advance
+from lance_format.proto import index_pb2
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.fragments.row_columns import ROW_ID, LiveRows, row_column
+from lance_format.table.indices.column_values import narrowed, values_below
+from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart, refuse_others, take_whole_number
+from lance_format.table.indices.opening import index_path
+from lance_format.table.indices.row_finder import RowIds, UnusableError
+from lance_format.table.indices.vector_file import write_vectors
+from lance_format.table.indices.vector_index import Partition, VectorIndexReader
+from lance_format.table.indices.written_parts import WrittenParts, plan_row_update, write_part
+from lance_format.table.versions.table_version import Draft, TableVersion
+from lance_format.vectors.metrics import Vectors, check_metric, parse_metric
+from lance_format.vectors.training import ModelParameters, VectorModel, usable
+
+_LOGGER = logging.getLogger(__name__)
+_DETAILS = "lance.index.pb.VectorIndexDetails"
+_VERSION = 1
+_BATCH_ROWS = 16 * 1024
+_METRICS = {"l2": 0, "cosine": 1, "dot": 2}
+_WIDTH = 16
+"""Numbers per sub-vector by default."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorDetails:
+    """Parameters of a vector index, and its model once there is one. Can be pickled.
+
+    Parameters
+    ----------
+    parameters : ModelParameters
+        `num_partitions` of 0 stands for the square root of the number of rows.
+    model : VectorModel, optional
+    """
+
+    parameters: ModelParameters
+    model: VectorModel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorKind(IndexKind[VectorDetails, WrittenParts]):
+    """Kind of a vector index.
+
+    Parameters
+    ----------
+    name : str
+        As `IVF_PQ`.
+    quantization : {"FLAT", "SQ", "PQ"}
+    """
+
+    name: str
+    quantization: str
+
+    def configure(self, parameters: Mapping[str, Any], field: Field) -> VectorDetails:
+        """See `IndexKind.configure`."""
+        dimension = _dimension(field, self.name)
+        left = dict(parameters)
+        metric = _take_metric(left)
+        found = {
+            "num_partitions": take_whole_number(left, "num_partitions", 0) if left.get("num_partitions") else 0,
+            "sample_rate": take_whole_number(left, "sample_rate", 256),
+            "max_iters": take_whole_number(left, "max_iters", 50),
+        }
+        left.pop("num_partitions", None)
+        known = ["metric", "num_partitions", "sample_rate", "max_iters"]
+        if self.quantization == "PQ":
+            found |= _product_parameters(left, dimension)
+            known += ["num_sub_vectors", "num_bits"]
+        refuse_others(left, self.name, known)
+        return VectorDetails(ModelParameters(self.quantization, metric, **found))
+
+    def prepare(
+        self, table: TableVersion, part: PlannedIndexPart, path: Sequence[Field], positions: Sequence[int]
+    ) -> PlannedIndexPart:
+        """Fit a model to vectors of the fragments, if there is none; see `IndexKind.prepare`."""
+        details: VectorDetails = part.details
+        if details.model is not None:
+            return part
+        num_rows = int(table.num_rows()[list(positions)].sum()) if len(positions) else 0
+        parameters = details.parameters
+        if not parameters.num_partitions:
+            parameters = dataclasses.replace(parameters, num_partitions=max(round(math.sqrt(num_rows)), 1))
+        number = path[-1].to_arrow_type().value_type
+        sample = _sample(table, path, positions, parameters, num_rows)
+        model = VectorModel.trained(parameters, sample, number)
+        return dataclasses.replace(part, details=VectorDetails(parameters, model))
+
+    def knows(self, index: IndexMetadata) -> bool:
+        """See `IndexKind.knows`."""
+        return (
+            quantization_of(index) == self.quantization
+            and index.message.index_version <= _VERSION
+            and index.fragment_ids is not None
+            and len(index.fields) == 1
+        )
+
+    def stored_details(self, table: TableVersion, index: IndexMetadata) -> VectorDetails:
+        """Return the model of a part; none if it cannot be read, or had no rows. See `IndexKind.stored_details`."""
+        message = index_pb2.VectorIndexDetails.FromString(index.message.index_details.value)
+        metric = {number: name for name, number in _METRICS.items()}.get(message.metric, "l2")
+        product = message.product
+        parameters = ModelParameters(
+            self.quantization, metric, 0, num_sub_vectors=product.num_sub_vectors or 1, num_bits=product.num_bits or 8
+        )
+        try:
+            with VectorIndexReader(table, index) as reader:
+                found = reader.index
+        except (LanceError, UnusableError) as error:  # It is about to be written again, perhaps because it is damaged.
+            _LOGGER.info("index %r gets another model: %s", index.name, error)
+            return VectorDetails(parameters)
+        parameters = dataclasses.replace(parameters, metric=found.metric)
+        if not found.lengths.any():  # It has been made without rows.
+            return VectorDetails(parameters)
+        parameters = dataclasses.replace(parameters, num_partitions=len(found.centroids))
+        return VectorDetails(parameters, VectorModel(found.centroids, found.codes, found.metric, found.number, 0.0))
+
+    def untrained(self, details: VectorDetails) -> VectorDetails:
+        """Return the parameters of an index that is trained again: as many partitions as its rows then call for."""
+        return VectorDetails(dataclasses.replace(details.parameters, num_partitions=0))
+
+    def train(
+        self,
+        table: TableVersion,
+        uuid: str,
+        part: PlannedIndexPart,
+        path: Sequence[Field],
+        fragments: Sequence[FragmentMetadata],
+    ) -> WrittenParts:
+        """Encode vectors, and write a part of the index; see `IndexKind.train`."""
+        model = _model(part)
+        numbers, ids, codes, covered = [], [], [], []
+        shared = table.manifest.fragments.repeated_ids
+        for fragment in fragments:
+            if fragment.id not in shared:
+                for vectors, row_ids in _read(table, path, fragment):
+                    kept = usable(vectors, model.metric)
+                    found, encoded = model.encode(vectors[kept])
+                    numbers.append(found)
+                    ids.append(row_ids[kept])
+                    codes.append(encoded)
+                covered.append(fragment.id)
+            advance(Work.INDEXING, fragment.physical_rows, fragment.known_bytes)
+        if not covered:
+            return WrittenParts(())
+        partitions = _divided(model, numbers, ids, codes)
+        return WrittenParts.of([self._write(table, uuid, part, partitions, covered)])
+
+    def write(
+        self, draft: Draft, part: PlannedIndexPart, contents: Sequence[WrittenParts]
+    ) -> tuple[IndexMetadata, ...]:
+        """Make one part of those of the tasks; see `IndexKind.write`."""
+        found = [index for content in contents for index in content.parse()]
+        if len(found) == 1:
+            return tuple(found)
+        draft.superseded += [
+            index_path(draft.table, index, file.path) for index in found for file in index.message.files
+        ]
+        covered = sorted({number for index in found for number in index.fragment_ids or ()})
+        with ExitStack() as stack:
+            readers = [stack.enter_context(VectorIndexReader(draft.table, index)) for index in found]
+            united = (
+                _united([reader.read_rows(number) for reader in readers], _model(part))
+                for number in range(len(_model(part).centroids))
+            )
+            return (self._write(draft.table, draft.uuid, part, united, covered),)
+
+    def plan_update(
+        self, table: TableVersion, parts: Sequence[IndexMetadata], path: Sequence[Field], num_to_merge: int | None
+    ) -> tuple[PlannedIndexPart, Sequence[int]] | None:
+        """Encode the vectors of parts that are merged again; see `RowIndexKind.plan_update`."""
+        update = plan_row_update(table, parts, num_to_merge)
+        if update is None:
+            return None
+        positions, replaced = update
+        details = self.stored_details(table, parts[-1])
+        return PlannedIndexPart(parts[0].name, path[-1].id, self.name, details, replaced), positions
+
+    def _write(
+        self,
+        table: TableVersion,
+        uuid: str,
+        part: PlannedIndexPart,
+        partitions: Iterator[Partition],
+        fragment_ids: Sequence[int],
+    ) -> IndexMetadata:
+        model = _model(part)
+        details = index_pb2.VectorIndexDetails(metric=_METRICS[model.metric])  # type: ignore[arg-type]
+        match self.quantization:
+            case "PQ":
+                details.product.num_bits = part.details.parameters.num_bits
+                details.product.num_sub_vectors = part.details.parameters.num_sub_vectors
+            case "SQ":
+                details.scalar.num_bits = 8
+            case _:
+                details.flat.SetInParent()
+        return write_part(
+            table,
+            uuid,
+            part,
+            fragment_ids,
+            (_DETAILS, details.SerializeToString(deterministic=True)),
+            lambda open_file: write_vectors(self.name, model, partitions, open_file),
+            index_version=_VERSION,
+        )
+
+
+def quantization_of(index: IndexMetadata) -> str | None:
+    """Return how a vector index encodes vectors; None if it has graphs, or codes that are not made here."""
+    message = index_pb2.VectorIndexDetails()
+    try:
+        message.ParseFromString(index.message.index_details.value)
+    except DecodeError:
+        return None
+    codes = {"product": "PQ", "scalar": "SQ", "flat": "FLAT"}.get(message.WhichOneof("codes") or "")
+    return None if message.HasField("graph") or message.metric not in _METRICS.values() else codes
+
+
+def _dimension(field: Field, kind: str) -> int:
+    value_type = field.to_arrow_type()
+    if not pa.types.is_fixed_size_list(value_type) or not pa.types.is_floating(value_type.value_type):
+        raise NotSupportedError(
+            f"column {field.name!r} is of type {value_type}, which {kind} indices made here cannot hold; they are of"
+            " fixed-size lists of floating-point numbers"
+        )
+    return int(value_type.list_size)
+
+
+def _take_metric(parameters: dict[str, Any]) -> str:
+    """Remove the metric from parameters; it has the name of pylance, or that of the JVM connector."""
+    given = [parameters.pop(name) for name in ("metric", "distance_type") if name in parameters]
+    if len(given) > 1 or not all(isinstance(text, str) for text in given):
+        raise InvalidInputError(f"metric is {given!r}; one text is needed")
+    metric = parse_metric(given[0]) if given else "l2"
+    check_metric(metric, np.dtype(np.float32))
+    return metric
+
+
+def _product_parameters(parameters: dict[str, Any], dimension: int) -> dict[str, int]:
+    default = next((count for count in (dimension // _WIDTH, dimension // 8) if count and dimension % count == 0), 1)
+    count = take_whole_number(parameters, "num_sub_vectors", default)
+    num_bits = take_whole_number(parameters, "num_bits", 8)
+    if dimension % count:
+        raise InvalidInputError(
+            f"num_sub_vectors is {count}, which does not divide the {dimension} numbers of a vector"
+        )
+    if num_bits not in (4, 8):
+        raise InvalidInputError(f"num_bits is {num_bits}; 4 and 8 are possible")
+    if num_bits == 4 and count % 2:
+        raise InvalidInputError(f"num_sub_vectors is {count}; codes of 4 bits need an even number of them")
+    return {"num_sub_vectors": count, "num_bits": num_bits}
+
+
+def _model(part: PlannedIndexPart) -> VectorModel:
+    model: VectorModel | None = part.details.model
+    assert model is not None
+    return model
+
+
+def _read(table: TableVersion, path: Sequence[Field], fragment: FragmentMetadata) -> Iterator[tuple[Vectors, RowIds]]:
+    """Yield the vectors of a fragment that are not null, with the ids of their rows."""
+    schema = Schema((narrowed(path),), {})
+    scan = table.scan(fragment, schema)
+    with scan.open() as files:
+        for batch, offsets in scan.read_range(files, schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS):
+            ids = row_column(ROW_ID, LiveRows(scan, offsets, 0)).to_numpy()
+            vectors, is_there = _numbers(values_below(batch.column(0), path[1:]))
+            yield (vectors, ids) if is_there.all() else (vectors[is_there], ids[is_there])
+
+
+def _numbers(array: pa.Array) -> tuple[Vectors, npt.NDArray[np.bool_]]:
+    """Return the numbers of vectors, of which null ones count as 0, and whether each vector is there."""
+    width = array.type.list_size
+    values = array.values.slice(array.offset * width, len(array) * width)
+    numbers = (values.fill_null(0) if values.null_count else values).to_numpy(zero_copy_only=False)
+    return numbers.reshape(len(array), width), array.is_valid().to_numpy(zero_copy_only=False)
+
+
+def _sample(
+    table: TableVersion, path: Sequence[Field], positions: Sequence[int], parameters: ModelParameters, num_rows: int
+) -> Vectors:
+    """Return random vectors of fragments that an index can hold, with equal ones for the same fragments."""
+    random = np.random.default_rng(0)
+    share = min(parameters.sample_rows / max(num_rows, 1), 1)
+    found = [np.zeros((0, path[-1].to_arrow_type().list_size), np.float32)]
+    schema = Schema((narrowed(path),), {})
+    for position in positions:
+        fragment = table.manifest.fragments[position]
+        if fragment.id in table.manifest.fragments.repeated_ids:
+            continue
+        scan = table.scan(fragment, schema)
+        live = np.setdiff1d(np.arange(scan.physical_rows()), scan.deleted_rows(), assume_unique=True)
+        chosen = live[random.random(live.size) < share] if share < 1 else live
+        for start in range(0, chosen.size, _BATCH_ROWS):
+            batch = scan.take_physical(chosen[start : start + _BATCH_ROWS])
+            vectors, is_there = _numbers(values_below(batch.column(0), path[1:]))
+            kept = vectors[is_there]
+            found.append(kept[usable(kept, parameters.metric)].astype(np.float32))
+    return np.concatenate(found)
+
+
+def _divided(
+    model: VectorModel, numbers: list[npt.NDArray[np.int64]], ids: list[RowIds], codes: list[Vectors]
+) -> Iterator[Partition]:
+    """Yield the rows of each partition."""
+    joined = np.concatenate([np.zeros(0, np.int64), *numbers])
+    order = np.argsort(joined, kind="stable")
+    bounds = np.searchsorted(joined[order], np.arange(len(model.centroids) + 1))
+    row_ids = np.concatenate([np.zeros(0, np.uint64), *ids])[order]
+    rows = np.concatenate(codes)[order] if codes else np.zeros((0, model.codes.column.type.list_size), np.uint8)
+    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        yield Partition(row_ids[start:stop], rows[start:stop])
+
+
+def _united(found: Sequence[Partition], model: VectorModel) -> Partition:
+    width = model.codes.column.type.list_size
+    dtype = np.dtype(model.codes.column.type.value_type.to_pandas_dtype())
+    return Partition(
+        np.concatenate([np.zeros(0, np.uint64), *(part.row_ids for part in found)]),
+        np.concatenate([np.zeros((0, width), dtype), *(part.codes for part in found)]),
+    )

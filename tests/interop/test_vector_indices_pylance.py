@@ -1,0 +1,221 @@
+"""Vector indices that are made here: pylance searches by them, and finds what we find."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_format
+from lance_format import IndexConfig, InvalidInputError, LanceDataset, NotSupportedError
+
+DIMENSION = 8
+KINDS: list[tuple[str, dict[str, Any]]] = [
+    ("IVF_FLAT", {}),
+    ("IVF_SQ", {}),
+    ("IVF_PQ", {"num_sub_vectors": 4}),
+    ("IVF_PQ", {"num_sub_vectors": 2, "num_bits": 4}),
+]
+METRICS = ("l2", "cosine", "dot")
+FLOAT = pa.float32()
+
+
+def _rows(rng: np.random.Generator, first: int, count: int, number: pa.DataType = FLOAT) -> pa.Table:
+    numbers = rng.normal(size=(count, DIMENSION))
+    numbers[rng.random(count) < 0.02] = 0
+    numbers[rng.random(count) < 0.02, 3] = np.nan
+    values = pa.array(numbers.ravel().astype(number.to_pandas_dtype()), number)
+    vectors = pa.FixedSizeListArray.from_arrays(values, DIMENSION, mask=pa.array(rng.random(count) < 0.05))
+    group = pa.array(rng.integers(0, 5, count))
+    return pa.table({"id": pa.array(range(first, first + count)), "v": vectors, "c": group})
+
+
+def _found(table: Any, query: Any, metric: str, kind: str, **search: Any) -> list[tuple[int, Any]]:
+    nearest = {"column": "v", "q": query, "k": 10, "metric": metric, **search}
+    found = table.to_table(["id"], nearest=nearest)
+    distances = found["_distance"].to_numpy()
+    if (
+        isinstance(table, lance.LanceDataset)
+        and metric == "cosine"
+        and kind != "IVF_FLAT"
+        and "refine_factor" not in search
+    ):
+        distances = distances / 2  # Pylance returns squared distances of unit vectors.
+    return list(zip(found["id"].to_pylist(), [pytest.approx(x, rel=1e-3, abs=1e-4) for x in distances], strict=True))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(("kind", "parameters"), KINDS, ids=str)
+@pytest.mark.parametrize("stable", [False, True])
+def test_both_search_by_them(tmp_path: Path, kind: str, parameters: dict[str, Any], metric: str, stable: bool) -> None:
+    rng = np.random.default_rng(1)
+    path = tmp_path / "t.lance"
+    ours = lance_format.write_dataset(_rows(rng, 0, 1500), path, max_rows_per_file=400, enable_stable_row_ids=stable)
+    ours.create_index("v", kind, metric=metric, num_partitions=5, **parameters)
+    reference = lance.dataset(path)
+    (described,) = reference.describe_indices()
+    assert (described.index_type, described.num_rows_indexed) == (kind, 1500)
+    statistics = reference.stats.index_stats("v_idx")
+    assert statistics["indices"][0]["metric_type"] == metric
+    assert statistics["indices"][0]["num_partitions"] == 5
+    for query in rng.normal(size=(4, DIMENSION)):
+        theirs, mine = (_found(table, query, metric, kind, nprobes=2) for table in (reference, ours))
+        if parameters.get("num_bits") != 4:  # Pylance rounds sums of half bytes.
+            assert [found[1] for found in mine] == [found[1].expected for found in theirs]
+        exact = _found(ours, query, metric, kind, use_index=False)
+        refined = [_found(x, query, metric, kind, nprobes=5, refine_factor=150) for x in (reference, ours)]
+        assert [[found[0] for found in each] for each in refined] == [[found[0] for found in exact]] * 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_changes_by_both(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    path, count = tmp_path / "t.lance", int(rng.integers(300, 1200))
+    kind, parameters = KINDS[int(rng.integers(3))]
+    metric = str(rng.choice(METRICS))
+    stable = bool(rng.random() < 0.5)
+    rows = _rows(rng, 0, count)
+    table = lance_format.write_dataset(rows, path, max_rows_per_file=250, enable_stable_row_ids=stable)
+    table.create_index("v", kind, metric=metric, num_partitions=4, **parameters)
+    for _ in range(rng.integers(1, 6)):
+        library: Any = rng.choice([lance, lance_format])
+        table, share = library.dataset(path), int(rng.integers(2, 9))
+        match rng.choice(["append", "delete", "update", "compact", "index", "retrain"]):
+            case "append":
+                library.write_dataset(_rows(rng, count, 150), path, mode="append")
+                count += 150
+            case "delete":
+                table.delete(f"id % {share} = 1")
+            case "update":
+                table.update({"c": "c + 1"}, where=f"id % {share} = 0")
+            case "compact":
+                table.optimize.compact_files(target_rows_per_fragment=600)
+            case "index":
+                table.optimize.optimize_indices()
+            case _:
+                table.optimize.optimize_indices(retrain=True)
+    ours, reference = lance_format.dataset(path), lance.dataset(path)
+    assert ours.scanner(nearest={"column": "v", "q": [1] * DIMENSION}).explain_plan().count("by the index 'v_idx'") == 1
+    for query in rng.normal(size=(3, DIMENSION)):
+        exact = [found[0] for found in _found(ours, query, metric, kind, use_index=False)]
+        for table in (ours, reference):
+            search = {"nprobes": 1000, "refine_factor": 300}
+            assert [found[0] for found in _found(table, query, metric, kind, **search)] == exact
+
+
+@pytest.mark.parametrize("number", [pa.float16(), pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_SQ", "IVF_PQ"])
+def test_types_of_numbers(tmp_path: Path, number: pa.DataType, kind: str) -> None:
+    rng = np.random.default_rng(3)
+    table = lance_format.write_dataset(_rows(rng, 0, 600, number), tmp_path / "t.lance")
+    table.create_index("v", kind, num_partitions=3)
+    query = rng.normal(size=DIMENSION)
+    exact = [found[0] for found in _found(table, query, "l2", kind, use_index=False)]
+    for library in (lance_format, lance):
+        found = _found(library.dataset(tmp_path / "t.lance"), query, "l2", kind, nprobes=3, refine_factor=60)
+        assert [row[0] for row in found] == exact
+
+
+def test_tasks(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    path = tmp_path / "t.lance"
+    table = lance_format.write_dataset(_rows(rng, 0, 2000), path, max_rows_per_file=300)
+    config = IndexConfig("IVF_PQ", {"num_partitions": 6, "num_sub_vectors": 4, "distance_type": "cosine"})
+    plan = pickle.loads(pickle.dumps(table.plan_scalar_index("v", config, split_size_bytes=1)))
+    assert len(plan.tasks) == 7
+    results = [pickle.loads(pickle.dumps(task.execute(table))) for task in plan.tasks]
+    plan.commit(table, results)
+    table = lance_format.dataset(path)
+    (index,) = table.list_indices()
+    assert index["fragment_ids"] == set(range(7))
+    assert len(list(path.glob("_indices/*/*.idx"))) == 2  # Those of the tasks are gone.
+    other = lance_format.write_dataset(table.to_table(), tmp_path / "u.lance")
+    other.create_scalar_index("v", config)
+    for query in rng.normal(size=(3, DIMENSION)):
+        # Samples differ, so that the models do.
+        for each in (table, other):
+            found = _found(each, query, "cosine", "IVF_PQ", nprobes=6, refine_factor=200)
+            assert found == _found(each, query, "cosine", "IVF_PQ", use_index=False)
+
+
+def test_equal_rows_make_equal_models(tmp_path: Path) -> None:
+    rows = _rows(np.random.default_rng(5), 0, 700)
+    found = []
+    for name in "ab":
+        table = lance_format.write_dataset(rows, tmp_path / f"{name}.lance")
+        table.create_index("v", "IVF_PQ", num_partitions=3)
+        found.append(table.to_table(["id"], nearest={"column": "v", "q": [0.5] * DIMENSION, "k": 50}))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 300])
+@pytest.mark.parametrize(("kind", "parameters"), KINDS, ids=str)
+def test_few_rows(tmp_path: Path, count: int, kind: str, parameters: dict[str, Any]) -> None:
+    rng = np.random.default_rng(6)
+    path = tmp_path / "t.lance"
+    table = lance_format.write_dataset(_rows(rng, 0, 300).slice(0, count), path)
+    table.create_index("v", kind, **parameters)
+    table = lance_format.write_dataset(_rows(rng, 300, 200), path, mode="append")
+    table.optimize.optimize_indices()
+    query = rng.normal(size=DIMENSION)
+    exact = [found[0] for found in _found(table, query, "l2", kind, use_index=False)]
+    for library in (lance_format, lance):
+        found = _found(library.dataset(path), query, "l2", kind, nprobes=30, refine_factor=100)
+        assert [row[0] for row in found] == exact
+
+
+def test_fields_below_structs_and_names(tmp_path: Path) -> None:
+    rows = _rows(np.random.default_rng(7), 0, 400)
+    group = pa.StructArray.from_arrays([rows["v"].combine_chunks()], ["v"], mask=pa.array(np.arange(400) % 9 == 0))
+    table = lance_format.write_dataset(pa.table({"id": rows["id"], "s": group}), tmp_path / "t.lance")
+    table.create_index("s.v", "IVF_FLAT", name="near", num_partitions=2)
+    nearest = {"column": "s.v", "q": [0.1] * DIMENSION, "k": 30}
+    found = table.to_table(["id"], nearest={**nearest, "nprobes": 2})
+    assert found == table.to_table(["id"], nearest={**nearest, "use_index": False})
+    assert (
+        found["id"].to_pylist()
+        == lance.dataset(tmp_path / "t.lance").to_table(["id"], nearest=nearest)["id"].to_pylist()
+    )
+    with pytest.raises(InvalidInputError, match="there is an index 'near' already"):
+        table.create_index("s.v", "IVF_FLAT", name="near")
+    table.create_index("s.v", "IVF_SQ", name="near", replace=True)
+    assert len(table.list_indices()) == 1
+
+
+def test_an_index_is_repaired(tmp_path: Path) -> None:
+    table = lance_format.write_dataset(_rows(np.random.default_rng(8), 0, 500), tmp_path / "t.lance")
+    table.create_index("v", "IVF_PQ", metric="dot", num_sub_vectors=2)
+    for file in tmp_path.glob("t.lance/_indices/*/index.idx"):
+        file.write_bytes(b"nothing")
+    lance_format.dataset(tmp_path / "t.lance").verify(repair=True)
+    table = lance_format.dataset(tmp_path / "t.lance")
+    lines = table.scanner(nearest={"column": "v", "q": [1] * DIMENSION}).explain_plan().splitlines()
+    assert lines[0] == "LanceNearest: 10 rows by v, dot, by the index 'v_idx'"
+
+
+WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
+    ("id", {}, NotSupportedError, "column 'id' is of type int64, which IVF_PQ indices made here cannot hold"),
+    ("v", {"metric": "hamming"}, InvalidInputError, "metric is 'hamming'"),
+    ("v", {"metric": "near"}, InvalidInputError, "metric is 'near'; use one of"),
+    ("v", {"num_partitions": -1}, InvalidInputError, "num_partitions is -1"),
+    ("v", {"num_sub_vectors": 3}, InvalidInputError, "num_sub_vectors is 3, which does not divide the 8 numbers"),
+    ("v", {"num_bits": 5}, InvalidInputError, "num_bits is 5; 4 and 8 are possible"),
+    ("v", {"num_bits": 4, "num_sub_vectors": 1}, InvalidInputError, "codes of 4 bits need an even number of them"),
+    ("v", {"sample_rate": 0}, InvalidInputError, "sample_rate is 0"),
+    ("v", {"colour": 1}, InvalidInputError, "colour"),
+]
+
+
+@pytest.mark.parametrize(("column", "parameters", "kind", "message"), WRONG, ids=str)
+def test_wrong_parameters(
+    tmp_path: Path, column: str, parameters: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    table: LanceDataset = lance_format.write_dataset(_rows(np.random.default_rng(9), 0, 20), tmp_path / "t.lance")
+    with pytest.raises(kind, match=message):
+        table.create_index(column, "IVF_PQ", **parameters)
+    assert not list(tmp_path.glob("t.lance/_indices/*"))

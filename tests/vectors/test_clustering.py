@@ -1,0 +1,106 @@
+"""Clustering of vectors, and models of indices."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_format.vectors.clustering import cluster, nearest_centroids, split_vectors
+from lance_format.vectors.codes import ScalarCodes
+from lance_format.vectors.training import ModelParameters, VectorModel, usable
+
+
+@given(st.integers(1, 40), st.integers(0, 60), st.integers(1, 30), st.booleans(), st.integers(0, 2**32 - 1))
+def test_nearest_centroids(dimension: int, count: int, clusters: int, by_product: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(count, dimension)).astype(np.float32)
+    centroids = rng.normal(size=(clusters, dimension)).astype(np.float32)
+    exact = vectors.astype(np.float64) @ centroids.T
+    distances = -exact if by_product else ((vectors[:, None] - centroids[None]).astype(np.float64) ** 2).sum(2)
+    numbers, found = nearest_centroids(vectors, centroids, by_product=by_product)
+    chosen = distances[np.arange(count), numbers]
+    np.testing.assert_allclose(chosen, distances.min(1), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(found, chosen, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dimension", [2, 40])
+def test_clusters_that_are_apart_are_found(dimension: int) -> None:
+    rng = np.random.default_rng(1)
+    middles = rng.normal(size=(6, dimension)) * 100
+    vectors = (middles[rng.integers(0, 6, 3000)] + rng.normal(size=(3000, dimension))).astype(np.float32)
+    best = min((cluster(vectors, 6, 50, np.random.default_rng(seed)) for seed in range(8)), key=lambda found: found[1])
+    distances = np.sqrt(((best[0][:, None] - middles[None]) ** 2).sum(2))
+    assert sorted(distances.argmin(1).tolist()) == list(range(6))
+    assert distances.min(1).max() < 1
+
+
+def test_equal_vectors_and_few_vectors() -> None:
+    random = np.random.default_rng(2)
+    same = np.ones((50, 3), np.float32)
+    centroids, loss = cluster(same, 4, 10, random)
+    assert loss == pytest.approx(0, abs=1e-3)
+    assert np.abs(centroids - 1).max() < 0.01
+    centroids, loss = cluster(same[:2], 5, 10, random)
+    assert centroids.shape == (5, 3)
+    assert np.isfinite(centroids).all()
+    centroids, loss = cluster(same[:0], 5, 10, random)
+    assert (centroids.shape, loss) == ((5, 3), 0.0)
+
+
+def test_no_cluster_stays_empty() -> None:
+    vectors = np.random.default_rng(3).normal(size=(2000, 20)).astype(np.float32)
+    vectors[:1500] = vectors[0]  # Most of the first centroids are equal.
+    centroids, _ = cluster(vectors, 40, 50, np.random.default_rng(3))
+    numbers, _ = nearest_centroids(vectors, centroids)
+    assert np.bincount(numbers, minlength=40).astype(bool).mean() > 0.8
+
+
+def test_sub_vectors() -> None:
+    vectors = np.arange(12, dtype=np.float32).reshape(2, 6)
+    assert [part.tolist() for part in split_vectors(vectors, 3)] == [
+        [[0, 1], [6, 7]],
+        [[2, 3], [8, 9]],
+        [[4, 5], [10, 11]],
+    ]
+
+
+def test_usable_vectors() -> None:
+    vectors = np.array([[1, 2], [0, 0], [np.nan, 1], [np.inf, 1], [-0.0, 0]], np.float32)
+    assert usable(vectors, "l2").tolist() == [True, True, False, False, True]
+    assert usable(vectors, "cosine").tolist() == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+@pytest.mark.parametrize(("quantization", "tolerance"), [("FLAT", 1e-5), ("SQ", 0.05), ("PQ", 0.6)])
+def test_codes_of_a_model_are_near(metric: str, quantization: str, tolerance: float) -> None:
+    rng = np.random.default_rng(4)
+    vectors = rng.normal(size=(2000, 8)).astype(np.float32)
+    parameters = ModelParameters(quantization, metric, 10, num_sub_vectors=4)
+    model = pickle.loads(pickle.dumps(VectorModel.trained(parameters, vectors, pa.float32())))
+    numbers, codes = model.encode(vectors)
+    compared = vectors / np.linalg.norm(vectors, axis=1, keepdims=True) if metric == "cosine" else vectors
+    assert numbers.tolist() == nearest_centroids(compared, model.centroids, by_product=metric == "dot")[0].tolist()
+    query = compared[17]
+    for number in range(10):
+        mine = numbers == number
+        stored = codes[mine]
+        if quantization == "PQ":
+            stored = np.ascontiguousarray(stored.T).reshape(stored.shape)
+        found = model.codes.distances(query - model.centroids[number] if model.codes.is_relative else query, stored)
+        exact = ((compared[mine] - query) ** 2).sum(1) / (2 if metric == "cosine" else 1)
+        if metric == "dot":
+            exact = 1 - compared[mine] @ query
+        assert np.abs(found - exact).mean() < tolerance * max(np.abs(exact).mean(), 1)
+
+
+def test_scalar_codes_have_the_bounds_of_the_sample() -> None:
+    vectors = np.array([[1, 2], [-3, 8]], np.float32)
+    model = VectorModel.trained(ModelParameters("SQ", "l2", 1), vectors, pa.float32())
+    assert isinstance(model.codes, ScalarCodes)
+    assert (model.codes.lower, model.codes.upper) == (-3, 8)
+    assert model.encode(vectors)[1].tolist() == [[92, 115], [0, 255]]
