@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +15,19 @@ import pyarrow as pa
 from lance_format.aggregation import Aggregate, FirstRows, GroupOrder, PartialAggregation
 from lance_format.array_encodings.value_slices import ValueSlices
 from lance_format.expressions.patterns import like
+from lance_format.kernels.posting_lists import decode_early_positions, decode_positions, decode_postings
 from lance_format.masks import filter_values
 from lance_format.table.dataset.dataset import dataset
 from lance_format.table.dataset.write_dataset import write_dataset
+from lance_format.table.text_search.postings import (
+    CorpusStatistics,
+    Postings,
+    QueryToken,
+    find_phrase,
+    score_documents,
+)
+from lance_format.table.text_search.token_rules import PLAIN
+from lance_format.table.text_search.tokenizing import Tokenizer
 from lance_format.vectors.clustering import cluster
 from lance_format.vectors.codes import ProductCodes, ScalarCodes
 from lance_format.vectors.metrics import distances_to
@@ -44,6 +55,7 @@ def compile_kernels() -> None:
     _filter()
     _aggregate()
     _search()
+    _search_texts()
 
 
 def _use(path: str, table: pa.Table, version: str) -> None:
@@ -129,6 +141,27 @@ def _search() -> None:
             codebook = np.ones((64 // num_bits, 1 << num_bits, 1), np.float32)
             codes = ProductCodes(codebook.shape[0], metric, num_bits, codebook, is_transposed=True)
             codes.distances(np.ones(codes.dimension, np.float32), stored("u1"))
+
+
+def _search_texts() -> None:
+    """Split texts into words and sequences, decode lists of documents, and score documents."""
+    texts = pa.array(["an owl", "an emu"])
+    stored = [None, pa.py_buffer(np.array([0, 6, 12], np.int32).tobytes()), pa.py_buffer(b"an owlan emu")]
+    read = pa.Array.from_buffers(pa.string(), 2, stored)
+    for rules in (PLAIN, dataclasses.replace(PLAIN, base_tokenizer="ngram")):
+        for given in (texts, read):
+            Tokenizer(rules).split(given)
+    one = np.ones(1, np.uint32)
+    lengths, offsets = np.frombuffer(one.tobytes(), np.uint32), np.frombuffer(bytes(8) + b"\x06" + bytes(7), np.int64)
+    decode_postings(np.frombuffer(b"\0\0\0\0\0\1", np.uint8), offsets, 1, True, one.copy(), one.copy())
+    decode_positions(np.frombuffer(b"\0", np.uint8), np.array([0, 1]), one, one.copy())
+    parts = np.frombuffer(np.array([0, 4, 8]).tobytes(), np.int64)
+    decode_early_positions(np.frombuffer(b"\1" + bytes(7), np.uint8), parts, np.array([0, 2]), one, one.copy())
+    postings = {"owl": Postings(np.zeros(1, np.uint32), one, one)}
+    query, statistics = [QueryToken("owl", 0)], CorpusStatistics(1, 1, {"owl": 1})
+    for counted in (lengths, one):
+        score_documents(postings, counted, query, statistics)
+    find_phrase(postings, query, 0)
 
 
 def _table(version: str) -> pa.Table:

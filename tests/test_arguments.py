@@ -20,6 +20,7 @@ from lance_format import LanceDataset, LanceError, LanceFragment
 from lance_format.arguments import argument_hints
 from lance_format.file import LanceFileReader, LanceFileSession, LanceFileWriter, ReaderResults
 from lance_format.object_store import resolve
+from lance_format.query import BooleanQuery, BoostQuery, MatchQuery, MultiMatchQuery, PhraseQuery
 from lance_format.table.dataset.branches import Branches
 from lance_format.table.dataset.fragment import FragmentSession
 from lance_format.table.dataset.optimize import DatasetOptimizer
@@ -58,6 +59,9 @@ GIVEN: dict[str, Any] = {
     "left_on": "id",
     "schema": ROWS.schema,
     "batch": ROWS.to_batches()[0],
+    "query": "owl",
+    "positive": MatchQuery("owl", "name"),
+    "negative": MatchQuery("emu", "name"),
     "index_type": "ZONEMAP",
     "operation": None,
 }
@@ -124,6 +128,11 @@ CONSTRUCTED: list[type] = [
     lance_format.Transaction,
     lance_format.ScannerBuilder,
     lance_format.Session,
+    MatchQuery,
+    PhraseQuery,
+    MultiMatchQuery,
+    BoostQuery,
+    BooleanQuery,
     LanceFragment,
     LanceFileReader,
     LanceFileWriter,

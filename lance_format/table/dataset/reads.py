@@ -24,6 +24,7 @@ from lance_format.table.scan.projection import Columns, Filter
 from lance_format.table.scan.scanner import LanceScanner, plan_output
 from lance_format.table.scan.take import RowSelection, take_addresses, take_row_ids, take_row_numbers
 from lance_format.table.scan.take_blobs import payload_sizes, read_blob_ranges, read_blobs, take_blobs
+from lance_format.table.text_search.search import TextRequest
 from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.open_table import OpenTable
 
@@ -52,6 +53,7 @@ class DatasetReads(OpenTable, ScanMethods):
         strict_batch_size: bool | None = None,
         include_deleted_rows: bool | None = None,
         nearest: Mapping[str, Any] | None = None,
+        full_text_query: TextRequest | None = None,
         prefilter: bool | None = None,
         fast_search: bool | None = None,
         disable_scoring_autoprojection: bool | None = None,
@@ -101,19 +103,26 @@ class DatasetReads(OpenTable, ScanMethods):
             `"hamming"`), `distance_range` (a half-open range of distances), and about vector indices `use_index`
             (True), `nprobes`, `minimum_nprobes` (20), `maximum_nprobes`, and `refine_factor`: compute the exact
             distances of as many times `k` rows.
+        full_text_query : str, mapping of str to object, or lance_format.query.FullTextQuery, optional
+            The text to search for: a text, `{"query": …, "columns": […]}`, or a query. A text is searched for in all
+            columns with INVERTED indices, or in `columns`; one in double quotes is a phrase. The rows are returned by
+            descending `_score`.
         prefilter : bool, optional
-            Whether the search only considers rows that pass `filter`, which by default applies to the rows found.
+            Whether a search only considers rows that pass `filter`. By default the filter applies to the rows found, of
+            a text query to the first `limit` rows. Other scans ignore it.
         fast_search : bool, optional
-            Whether the search leaves out fragments that its index does not cover. By default it reads their vectors.
+            Whether a search leaves out rows that no index covers. By default it reads them.
         disable_scoring_autoprojection : bool, optional
-            Whether `_distance` is returned only if `columns` has it.
+            Whether `_distance` and `_score` are returned only if `columns` has them.
         **tuning
             Tuning arguments of pylance (`batch_readahead`, `scan_in_order`, …): accepted and ignored.
 
         Raises
         ------
         InvalidInputError
-            If an argument is invalid. NotSupportedError If the arguments ask for a full-text search.
+            If an argument is invalid.
+        NotSupportedError
+            If the index of a text query is of an unknown form.
         """
         given = {
             "columns": columns,
@@ -131,6 +140,7 @@ class DatasetReads(OpenTable, ScanMethods):
             "use_scalar_index": use_scalar_index,
             "include_deleted_rows": include_deleted_rows,
             "nearest": nearest,
+            "full_text_query": full_text_query,
             "prefilter": prefilter,
             "fast_search": fast_search,
             "disable_scoring_autoprojection": disable_scoring_autoprojection,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError
+from lance_format.query import FullTextQuery
 from lance_format.table.dataset.fragment import LanceFragment
 from lance_format.table.scan.choose import open_scanner
 from lance_format.table.scan.metrics import MetricsCallback
@@ -114,6 +115,17 @@ class ScannerBuilder:
         """Set the function to call with the metrics of every scan when it ends."""
         return self._set(scan_stats_callback=callback)
 
+    def full_text_search(self, query: str | FullTextQuery, columns: Sequence[str] | None = None) -> Self:
+        """Set the text to search for.
+
+        Parameters
+        ----------
+        query : str or FullTextQuery
+        columns : sequence of str, optional
+            The columns to search for a text; by default all that have an INVERTED index.
+        """
+        return self._set(full_text_query={"query": query, "columns": None if columns is None else list(columns)})
+
     def nearest(
         self,
         column: str,
@@ -160,11 +172,11 @@ class ScannerBuilder:
         return self._set(prefilter=prefilter)
 
     def fast_search(self, flag: bool) -> Self:
-        """Set whether a search leaves out fragments that its index does not cover."""
+        """Set whether a search leaves out fragments that no index covers."""
         return self._set(fast_search=flag)
 
     def disable_scoring_autoprojection(self, disable: bool = True) -> Self:
-        """Set whether `_distance` is returned only if the columns have it."""
+        """Set whether `_distance` and `_score` are returned only if the columns have them."""
         return self._set(disable_scoring_autoprojection=disable)
 
     def batch_size_bytes(self, batch_size_bytes: int) -> Self:

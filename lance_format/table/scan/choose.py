@@ -7,6 +7,7 @@ from lance_format.table.scan.nearest.scanner import NearestScanner
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.ordered.ordered_scan import OrderedScanner
 from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.scan.text_scan import TextScanner
 from lance_format.table.versions.table_version import TableVersion
 
 
@@ -20,6 +21,8 @@ def open_scanner(table: TableVersion, options: ScanOptions) -> LanceScanner:
     """
     if options.nearest is not None:
         return NearestScanner(table, options)
+    if options.full_text_query is not None:
+        return TextScanner(table, options)
     if options.include_deleted_rows:
         return DeletedRowsScanner(table, options)
     return OrderedScanner(table, options) if options.order_by else LanceScanner(table, options)

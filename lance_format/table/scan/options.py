@@ -17,7 +17,6 @@ DEFAULT_BATCH_SIZE = 8192
 _BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
 _MAX_BATCH_SIZE = 2**31 - 1
 _UNSUPPORTED = {
-    "full_text_query": "text cannot be searched",
     "index_segments": "all parts of an index are used",
 }
 _SWITCHES = (
@@ -63,7 +62,6 @@ class ScanTuning(TypedDict, total=False):
     use_stats: bool | None
     io_buffer_size: int | None
     late_materialization: bool | list[str] | None
-    full_text_query: Any
     index_segments: Any
 
 
@@ -83,6 +81,7 @@ class ScanKeywords(ScanTuning, total=False):
     strict_batch_size: bool | None
     include_deleted_rows: bool | None
     nearest: Mapping[str, Any] | None
+    full_text_query: Any
     prefilter: bool | None
     fast_search: bool | None
     disable_scoring_autoprojection: bool | None
@@ -130,12 +129,14 @@ class ScanOptions:
         Whether to return deleted rows too.
     nearest : mapping of str to object, optional
         A search for nearest neighbours, which selects the rows and adds `_distance`.
+    full_text_query : str, mapping of str to object, or FullTextQuery, optional
+        The text to search for; see `lance_format.query`. By default there is no search.
     prefilter : bool
         Whether the search only considers rows that pass the filter.
     fast_search : bool
         Whether the search leaves out fragments that its index does not cover.
     disable_scoring_autoprojection : bool
-        Whether `_distance` is returned only if `columns` has it.
+        Whether `_distance` and `_score` are returned only if `columns` has them.
 
     Raises
     ------
@@ -158,6 +159,7 @@ class ScanOptions:
     strict_batch_size: bool = False
     include_deleted_rows: bool = False
     nearest: Mapping[str, Any] | None = None
+    full_text_query: Any = None
     prefilter: bool = False
     fast_search: bool = False
     disable_scoring_autoprojection: bool = False
@@ -193,7 +195,7 @@ class ScanOptions:
         InvalidInputError
             If an option is unknown or invalid.
         NotSupportedError
-            If the options ask for a full-text search, or sort or search deleted rows.
+            If the options sort or search deleted rows.
         """
         chosen: dict[str, Any] = {}
         for name, value in given.items():
@@ -206,6 +208,11 @@ class ScanOptions:
             elif value is not None:
                 chosen[name] = value
         return cls(**chosen)
+
+    @property
+    def with_scores(self) -> bool:
+        """True if the scores of a search are returned even if `columns` lacks them."""
+        return not self.disable_scoring_autoprojection
 
     @property
     def batch_rows(self) -> int:

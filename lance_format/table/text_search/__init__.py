@@ -1,0 +1,1 @@
+"""Text search: queries answered by INVERTED indices, and by tokenizing the rows that no index covers."""

@@ -1,0 +1,173 @@
+"""Rows that no index covers: their texts are read and split into tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.datatypes import Field, Schema
+from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.indices.column_values import narrowed, values_below
+from lance_format.table.row_ids.index import row_addresses
+from lance_format.table.text_search.postings import CorpusStatistics, Postings
+from lance_format.table.text_search.tokenizing import Tokenizer, joined_texts
+from lance_format.table.versions.table_version import TableVersion
+
+_BATCH_ROWS = 16 * 1024
+_TEXTS = (pa.string(), pa.large_string())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlatCorpus:
+    """Rows whose texts have been read.
+
+    Parameters
+    ----------
+    addresses : uint64[num_documents]
+        Those with tokens.
+    lengths : uint32[num_documents]
+    postings : dict of str to Postings
+        Of the tokens of the query that occur, with positions.
+    """
+
+    addresses: npt.NDArray[np.uint64]
+    lengths: npt.NDArray[np.uint32]
+    postings: dict[str, Postings]
+
+    @property
+    def statistics(self) -> CorpusStatistics:
+        """The statistics of the rows."""
+        containing = {token: found.documents.size for token, found in self.postings.items()}
+        return CorpusStatistics(self.lengths.size, int(self.lengths.sum(dtype=np.uint64)), containing)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Read:
+    """Tokens of the query in a batch of rows.
+
+    Parameters
+    ----------
+    addresses, lengths
+        See `FlatCorpus`.
+    documents, tokens, positions : int64[num_occurrences]
+        The document, the token, by its number in the query, and the position of each occurrence.
+    """
+
+    addresses: npt.NDArray[np.uint64]
+    lengths: npt.NDArray[np.int64]
+    documents: npt.NDArray[np.int64]
+    tokens: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
+
+
+def check_searchable(path: Sequence[Field]) -> None:
+    """Refuse a column that has no texts.
+
+    Raises
+    ------
+    InvalidInputError
+        If it has none.
+    """
+    value_type = path[-1].to_arrow_type()
+    is_list = pa.types.is_list(value_type) or pa.types.is_large_list(value_type)
+    if (value_type.value_type if is_list else value_type) not in _TEXTS or path[-1].logical_type == "json":
+        name = ".".join(field.name for field in path)
+        raise InvalidInputError(f"column {name!r} is of type {value_type}; text and lists of text can be searched")
+
+
+def read_corpus(
+    table: TableVersion,
+    path: Sequence[Field],
+    fragments: Sequence[FragmentMetadata],
+    tokenizer: Tokenizer,
+    tokens: Sequence[str],
+    allowed: npt.NDArray[np.uint64] | None,
+) -> FlatCorpus:
+    """Read the texts of fragments.
+
+    Parameters
+    ----------
+    table : TableVersion
+    path : sequence of Field
+        The fields from a column to the searched one.
+    fragments : sequence of FragmentMetadata
+    tokenizer : Tokenizer
+    tokens : sequence of str
+        The tokens of the query.
+    allowed : uint64[…], optional
+        The rows to read, ascending; by default all.
+
+    Raises
+    ------
+    CorruptFileError
+        If a text is not UTF-8.
+    """
+    numbers = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
+    schema, found, before = Schema((narrowed(path),), {}), [], 0
+    for fragment in fragments:
+        scan = table.scan(fragment, schema)
+        with scan.open() as files:
+            for batch, offsets in scan.read_range(files, schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS):
+                rows = offsets()
+                addresses = row_addresses(np.full(rows.size, fragment.id, np.int64), rows)
+                texts = values_below(batch.column(0), path[1:])
+                if allowed is not None:
+                    kept = np.isin(addresses, allowed, assume_unique=True)
+                    addresses, texts = addresses[kept], texts.filter(pa.array(kept))
+                try:
+                    read = _read(_as_texts(texts, tokenizer), addresses, tokenizer, numbers, before)
+                except CorruptFileError as error:
+                    raise error.retold(f"fragment {fragment.id}: {error.what}", path=table.uri) from error
+                before += read.lengths.size
+                found.append(read)
+    return _gathered(found, list(numbers))
+
+
+def _as_texts(values: pa.Array, tokenizer: Tokenizer) -> pa.Array:
+    if not (pa.types.is_list(values.type) or pa.types.is_large_list(values.type)):
+        return values
+    if tokenizer.rules.base_tokenizer not in ("simple", "whitespace"):
+        raise NotSupportedError(
+            f"lists that no index covers cannot be split by the tokenizer {tokenizer.rules.base_tokenizer!r}; update"
+            " the index, or set fast_search"
+        )
+    return joined_texts(values)
+
+
+def _read(
+    texts: pa.Array, addresses: npt.NDArray[np.uint64], tokenizer: Tokenizer, numbers: dict[str, int], before: int
+) -> _Read:
+    valid = np.asarray(texts.is_valid().to_numpy(zero_copy_only=False))
+    if not valid.all():
+        texts, addresses = texts.filter(pa.array(valid)), addresses[valid]
+    split = tokenizer.split(texts)
+    wanted = np.array([-2 if word is None else numbers.get(word, -1) for word in split.words], np.int64)
+    codes = wanted[split.codes] if wanted.size else np.zeros(0, np.int64)
+    owners = split.texts
+    lengths = np.bincount(owners[codes != -2], minlength=len(texts))
+    kept = lengths > 0
+    places = np.cumsum(kept) - 1 + before
+    hits = codes >= 0
+    return _Read(addresses[kept], lengths[kept], places[owners[hits]], codes[hits], split.positions[hits])
+
+
+def _gathered(read: list[_Read], tokens: list[str]) -> FlatCorpus:
+    addresses = np.concatenate([np.zeros(0, np.uint64), *(part.addresses for part in read)])
+    lengths, documents, numbers, positions = (
+        np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in read)])
+        for name in ("lengths", "documents", "tokens", "positions")
+    )
+    postings = {}
+    for number, token in enumerate(tokens):
+        mine = numbers == number
+        if mine.any():
+            found, frequencies = np.unique(documents[mine], return_counts=True)
+            postings[token] = Postings(
+                found.astype(np.uint32), frequencies.astype(np.uint32), positions[mine].astype(np.uint32)
+            )
+    return FlatCorpus(addresses, lengths.astype(np.uint32), postings)

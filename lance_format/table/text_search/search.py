@@ -1,0 +1,324 @@
+"""Answering queries: the entry of this room.
+
+Words are looked up in the index of their column, and in the texts of the rows that it does not cover. As in pylance,
+the scores of indexed rows come from the statistics of the index, which still count deleted rows, and those of other
+rows from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.errors import InvalidInputError
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.query import (
+    BooleanQuery,
+    BoostQuery,
+    FullTextOperator,
+    FullTextQuery,
+    MatchQuery,
+    MultiMatchQuery,
+    Occur,
+    PhraseQuery,
+)
+from lance_format.table.text_search.flat_search import FlatCorpus, read_corpus
+from lance_format.table.text_search.hits import Hits, united
+from lance_format.table.text_search.live_documents import NO_ROW, live_documents
+from lance_format.table.text_search.partition import Partition
+from lance_format.table.text_search.postings import (
+    CorpusStatistics,
+    Postings,
+    QueryToken,
+    Scored,
+    find_phrase,
+    score_documents,
+)
+from lance_format.table.text_search.target import SearchTarget, indexed_columns
+from lance_format.table.text_search.token_rules import PLAIN
+from lance_format.table.text_search.tokenizing import Tokenizer
+from lance_format.table.versions.table_version import TableVersion
+
+TextRequest: TypeAlias = str | Mapping[str, Any] | FullTextQuery
+"""A text, its columns too (`{"query": …, "columns": […]}`), or a query."""
+
+
+def as_query(table: TableVersion, request: TextRequest) -> FullTextQuery:
+    """Return the query that a user asks for.
+
+    Parameters
+    ----------
+    table : TableVersion
+    request : str, mapping of str to object, or FullTextQuery
+
+    Raises
+    ------
+    InvalidInputError
+        If it is none, or no column is named and none has an index.
+    """
+    columns: Sequence[str] | None = None
+    given: Any = request
+    if isinstance(request, Mapping):
+        unknown = request.keys() - {"query", "columns"}
+        given, columns = request.get("query"), request.get("columns")
+        if unknown or given is None:
+            raise InvalidInputError(f"full_text_query is {dict(request)!r}; 'query' and 'columns' are needed")
+        is_list = isinstance(columns, Sequence) and not isinstance(columns, str)
+        if columns is not None and not (is_list and all(isinstance(name, str) for name in columns)):
+            raise InvalidInputError(f"the columns of full_text_query are {columns!r}; a list of names is needed")
+    if isinstance(given, FullTextQuery):
+        return given
+    if not isinstance(given, str):
+        raise InvalidInputError(f"full_text_query is {given!r}; text, or a query of lance_format.query is needed")
+    names = list(columns or indexed_columns(table))
+    if len(given) > 1 and given.startswith('"') and given.endswith('"'):
+        if len(names) > 1:
+            raise InvalidInputError(f"a phrase is looked for in one column, not in {', '.join(names)}; name it")
+        return PhraseQuery(given[1:-1], names[0])
+    return MatchQuery(given, names[0]) if len(names) == 1 else MultiMatchQuery(given, names)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchScope:
+    """The rows that are searched.
+
+    Parameters
+    ----------
+    table : TableVersion
+    allowed : uint64[…], optional
+        The addresses of the rows to look at, ascending; by default all. Others do not count in the statistics of rows
+        without an index either.
+    is_fast : bool
+        Whether to look at indexed rows only.
+    """
+
+    table: TableVersion
+    allowed: npt.NDArray[np.uint64] | None = None
+    is_fast: bool = False
+
+
+class TextSearch:
+    """A search of a version of a table.
+
+    Parameters
+    ----------
+    scope : SearchScope
+    """
+
+    def __init__(self, scope: SearchScope) -> None:
+        self._scope = scope
+        self._targets: dict[str, SearchTarget] = {}
+
+    def find(self, query: FullTextQuery) -> Hits:
+        """Find the rows that match a query.
+
+        Raises
+        ------
+        InvalidInputError
+            If a column does not exist, or has no texts; or if the index of a phrase has no positions.
+        NotSupportedError
+            If an index is of a form that is not known here.
+        CorruptFileError
+            If a file of an index is malformed.
+        """
+        answer = _ANSWERS.get(type(query))
+        if answer is None:
+            raise InvalidInputError(f"{query!r} is no query of lance_format.query")
+        return answer(self, query)
+
+    def _match(self, query: MatchQuery) -> Hits:
+        target = self._target(query.column)
+        plain = _query_tokens(target.tokenizer, query.query)
+        # pylance leaves words as they are where it looks for similar tokens, and looks for none in other rows.
+        words = _query_tokens(Tokenizer(PLAIN), query.query) if query.fuzziness else plain
+        tokens = _expanded(target, words, query) if query.fuzziness else plain
+        leaf = _Leaf(self._scope, target, tokens, plain, with_positions=False)
+        needs_all = query.operator is FullTextOperator.AND
+        needed = [len({token.position for token in given}) if needs_all else 1 for given in (words, plain)]
+        return leaf.match(*needed).times(query.boost)
+
+    def _phrase(self, query: PhraseQuery) -> Hits:
+        target = self._target(query.column)
+        if not target.has_positions:
+            raise InvalidInputError(
+                f"the index of column {query.column!r} has no positions, which phrases need; make it again with"
+                " with_position=True"
+            )
+        tokens = _query_tokens(target.tokenizer, query.query)
+        leaf = _Leaf(self._scope, target, tokens, tokens, with_positions=True)
+        return leaf.phrase(query.slop)
+
+    def _multi(self, query: MultiMatchQuery) -> Hits:
+        parts = [self._match(part) for part in query.queries]
+        addresses = united(parts)
+        scores = np.full(addresses.size, -np.inf, np.float32)
+        for part in parts:
+            found, matches = part.scores_of(addresses)
+            scores = np.where(matches, np.maximum(scores, found), scores)
+        return Hits(addresses, scores)
+
+    def _boost(self, query: BoostQuery) -> Hits:
+        positive, negative = self.find(query.positive), self.find(query.negative)
+        return positive.plus([negative.times(-query.negative_boost)])
+
+    def _boolean(self, query: BooleanQuery) -> Hits:
+        found = {occur: [self.find(part) for kind, part in query.queries if kind is occur] for occur in Occur}
+        must, should = found[Occur.MUST], found[Occur.SHOULD]
+        addresses = must[0].addresses if must else united(should)
+        for part in must[1:]:
+            addresses = addresses[part.scores_of(addresses)[1]]
+        for part in found[Occur.MUST_NOT]:
+            addresses = addresses[~part.scores_of(addresses)[1]]
+        return Hits(addresses, np.zeros(addresses.size, np.float32)).plus([*must, *should])
+
+    def _target(self, column: str) -> SearchTarget:
+        if column not in self._targets:
+            self._targets[column] = SearchTarget.of(self._scope.table, column)
+        return self._targets[column]
+
+
+_ANSWERS: Mapping[type, Callable[[TextSearch, Any], Hits]] = MappingProxyType(
+    {
+        MatchQuery: TextSearch._match,
+        PhraseQuery: TextSearch._phrase,
+        MultiMatchQuery: TextSearch._multi,
+        BoostQuery: TextSearch._boost,
+        BooleanQuery: TextSearch._boolean,
+    }
+)
+
+
+class _Leaf:
+    """The search for tokens in one column.
+
+    Parameters
+    ----------
+    scope : SearchScope
+    target : SearchTarget
+    tokens, plain : list of QueryToken
+        To look for in the index, and in other rows; the former may have similar ones.
+    with_positions : bool
+        Whether positions are needed.
+    """
+
+    def __init__(
+        self,
+        scope: SearchScope,
+        target: SearchTarget,
+        tokens: list[QueryToken],
+        plain: list[QueryToken],
+        *,
+        with_positions: bool,
+    ) -> None:
+        self._scope = scope
+        self._target = target
+        # pylance counts repeated sequences of characters, which share a position, once in the index only.
+        self._tokens = list(dict.fromkeys(tokens))
+        self._plain = plain
+        self._with_positions = with_positions
+
+    def match(self, needed: int, needed_elsewhere: int) -> Hits:
+        """Find the rows that have tokens of a number of positions of the query.
+
+        Parameters
+        ----------
+        needed, needed_elsewhere : int
+            In the index, and in other rows.
+        """
+        parts = []
+        for partition, postings in self._indexed():
+            scored = score_documents(
+                postings, partition.documents.lengths, self._tokens, self._statistics, needed=needed
+            )
+            parts.append(self._live(partition, scored))
+        if (flat := self._flat) is not None:
+            statistics = self._statistics + flat.statistics
+            scored = score_documents(flat.postings, flat.lengths, self._plain, statistics, needed=needed_elsewhere)
+            parts.append((flat.addresses[scored.documents], scored.scores))
+        return Hits.of(parts)
+
+    def phrase(self, slop: int) -> Hits:
+        """Find the rows that have the tokens one after the other."""
+        parts = []
+        for partition, postings in self._indexed():
+            lengths = partition.documents.lengths
+            scored = self._scored_phrase(postings, lengths, self._statistics, slop)
+            parts.append(self._live(partition, scored))
+        if (flat := self._flat) is not None:
+            scored = self._scored_phrase(flat.postings, flat.lengths, self._statistics + flat.statistics, slop)
+            parts.append((flat.addresses[scored.documents], scored.scores))
+        return Hits.of(parts)
+
+    def _scored_phrase(
+        self,
+        postings: Mapping[str, Postings],
+        lengths: npt.NDArray[np.uint32],
+        statistics: CorpusStatistics,
+        slop: int,
+    ) -> Scored:
+        documents = find_phrase(postings, self._tokens, slop)
+        scored = score_documents(postings, lengths, self._tokens, statistics)
+        kept = np.isin(scored.documents, documents, assume_unique=True)
+        return Scored(scored.documents[kept], scored.scores[kept])
+
+    def _live(self, partition: Partition, scored: Scored) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]:
+        """Return the rows of documents that are live and allowed, and their scores."""
+        addresses = live_documents(self._scope.table, partition)[scored.documents]
+        kept = addresses != NO_ROW
+        if self._scope.allowed is not None:
+            kept &= np.isin(addresses, self._scope.allowed)
+        return addresses[kept], scored.scores[kept]
+
+    def _indexed(self) -> Iterator[tuple[Partition, Mapping[str, Postings]]]:
+        """Yield the partitions that have tokens."""
+        found = zip(self._target.partitions, self._postings, strict=True)
+        yield from ((partition, postings) for partition, postings in found if postings)
+
+    @cached_property
+    def _postings(self) -> list[Mapping[str, Postings]]:
+        names = list(dict.fromkeys(token.token for token in (*self._tokens, *self._plain)))
+        with_positions = self._with_positions
+        return [partition.find_postings(names, with_positions=with_positions) for partition in self._target.partitions]
+
+    @cached_property
+    def _statistics(self) -> CorpusStatistics:
+        """The statistics of the index."""
+        total = CorpusStatistics()
+        for partition, postings in zip(self._target.partitions, self._postings, strict=True):
+            documents = partition.documents
+            containing = {token: found.documents.size for token, found in postings.items()}
+            total += CorpusStatistics(documents.lengths.size, documents.num_tokens, containing)
+        return total
+
+    @cached_property
+    def _flat(self) -> FlatCorpus | None:
+        """The rows that the index does not cover; None if there are none, or they are not looked at."""
+        target, scope = self._target, self._scope
+        if scope.is_fast or not target.others or not self._plain:
+            return None
+        names = [token.token for token in self._plain]
+        return read_corpus(scope.table, target.path, target.others, target.tokenizer, names, scope.allowed)
+
+
+def _query_tokens(tokenizer: Tokenizer, text: str) -> list[QueryToken]:
+    return [QueryToken(word, position) for word, position in tokenizer.query_tokens(text)]
+
+
+def _expanded(target: SearchTarget, tokens: Sequence[QueryToken], query: MatchQuery) -> list[QueryToken]:
+    """Return the tokens of an index that are similar to those of a query."""
+    found: dict[QueryToken, None] = {}
+    for token in tokens:
+        left = query.max_expansions - len(found)
+        prefix = token.token[: query.prefix_length]
+        similar: set[str] = set()
+        for partition in target.partitions:
+            similar.update(islice(partition.dictionary.similar(token.token, query.fuzziness, prefix), left))
+        for name in sorted(similar, key=str.encode)[: max(left, 0)]:
+            found[QueryToken(name, token.position)] = None
+    return list(found)

@@ -1,0 +1,144 @@
+"""The rules by which a text index makes tokens of texts, as its files state them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.table.text_search.stop_words import KNOWN, stop_words_of
+
+SPLITTERS = ("simple", "whitespace", "raw", "ngram")
+LANGUAGES = (
+    "Arabic", "Danish", "Dutch", "English", "Finnish", "French", "German", "Greek", "Hungarian", "Italian",
+    "Norwegian", "Portuguese", "Romanian", "Russian", "Spanish", "Swedish", "Tamil", "Turkish",
+)  # fmt: skip
+_ONLY: dict[str, tuple[Any, ...]] = {
+    "lance_tokenizer": (None, "text"),
+    "split_identifiers": (False,),
+    "split_on_numerics": (False,),
+    "preserve_original": (False,),
+    "index_operators": (False,),
+    "block_size": (128,),
+    "json_tokenizer_mode": (None,),
+    "disable_cross_array_unnest": (False,),
+    "max_sub_docs_per_row": (None,),
+    "max_sub_docs_per_row_exceed_action": (None, "fail"),
+    "document_granularity": ("row",),
+}
+"""Values of further rules that change nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRules:
+    """Rules that make tokens of texts.
+
+    Parameters
+    ----------
+    base_tokenizer : {"simple", "whitespace", "raw", "ngram"}
+        How a text is split: into runs of letters and digits, at white space, not at all, or into all sequences of some
+        characters.
+    language : str
+        Of stems and of stop words.
+    with_position : bool
+        Whether the index stores the positions of tokens.
+    max_token_length : int, optional
+        Tokens of as many bytes and more are dropped.
+    lower_case, stem, remove_stop_words, ascii_folding : bool
+    custom_stop_words : frozenset of str, optional
+        Instead of those of the language.
+    min_ngram_length, max_ngram_length : int
+        Numbers of characters.
+    prefix_only : bool
+        Whether only sequences at the beginning of a text are tokens.
+    """
+
+    base_tokenizer: str = "simple"
+    language: str = "English"
+    with_position: bool = False
+    max_token_length: int | None = 40
+    lower_case: bool = True
+    stem: bool = True
+    remove_stop_words: bool = True
+    ascii_folding: bool = True
+    custom_stop_words: frozenset[str] | None = None
+    min_ngram_length: int = 3
+    max_ngram_length: int = 3
+    prefix_only: bool = False
+
+    @classmethod
+    def parse(cls, text: bytes, path: str) -> TokenRules:
+        """Return the rules that a file of an index states.
+
+        Parameters
+        ----------
+        text : bytes
+            JSON.
+        path : str
+            The file, for errors.
+
+        Raises
+        ------
+        CorruptFileError
+            If it is malformed.
+        NotSupportedError
+            If texts cannot be split by these rules here.
+        """
+        try:
+            given = json.loads(text)
+        except ValueError as error:
+            raise CorruptFileError(f"malformed rules of tokens: {error}", path=path) from error
+        if not isinstance(given, dict):
+            raise CorruptFileError(f"malformed rules of tokens: {given!r}", path=path)
+        for name, value in given.items():
+            if name in _ONLY and value not in _ONLY[name]:
+                raise NotSupportedError(f"text indices with {name} {value!r} are not supported")
+            if name not in _ONLY and name not in cls.__slots__:
+                raise NotSupportedError(f"text indices with {name} are not supported")
+        known = {name: value for name, value in given.items() if name in cls.__slots__}
+        words = known.get("custom_stop_words")
+        if isinstance(words, list) and all(isinstance(word, str) for word in words):
+            known["custom_stop_words"] = frozenset(words)
+        rules = cls(**known)
+        if not rules._is_plausible():
+            raise CorruptFileError(f"malformed rules of tokens: {given!r}", path=path)
+        rules._check_known()
+        return rules
+
+    @property
+    def stop_words(self) -> frozenset[str]:
+        """The words that are dropped."""
+        if not self.remove_stop_words:
+            return frozenset()
+        return stop_words_of(self.language) if self.custom_stop_words is None else self.custom_stop_words
+
+    def _is_plausible(self) -> bool:
+        switches = ("with_position", "lower_case", "stem", "remove_stop_words", "ascii_folding", "prefix_only")
+        numbers = [self.min_ngram_length, self.max_ngram_length]
+        numbers += [] if self.max_token_length is None else [self.max_token_length]
+        words = self.custom_stop_words
+        return (
+            all(isinstance(getattr(self, name), bool) for name in switches)
+            and all(isinstance(number, int) and 0 <= number < 2**32 for number in numbers)
+            and isinstance(self.base_tokenizer, str)
+            and isinstance(self.language, str)
+            and (words is None or isinstance(words, frozenset))
+            and 1 <= self.min_ngram_length <= self.max_ngram_length
+        )
+
+    def _check_known(self) -> None:
+        if self.base_tokenizer not in SPLITTERS:
+            raise NotSupportedError(
+                f"the tokenizer {self.base_tokenizer!r} is not supported; {', '.join(SPLITTERS)} are"
+            )
+        if self.stem and self.language not in LANGUAGES:
+            raise NotSupportedError(f"stems of {self.language} are not supported; those of {', '.join(LANGUAGES)} are")
+        if self.remove_stop_words and self.custom_stop_words is None and self.language not in KNOWN:
+            raise NotSupportedError(
+                f"the stop words of {self.language} are not known here; those of {', '.join(KNOWN)} are"
+            )
+
+
+PLAIN = TokenRules(max_token_length=None, lower_case=False, stem=False, remove_stop_words=False, ascii_folding=False)
+"""Rules for columns without an index."""

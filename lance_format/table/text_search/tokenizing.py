@@ -1,0 +1,132 @@
+"""Splitting texts into tokens, many at once: words are copied by a kernel, and each distinct one is treated once."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.errors import CorruptFileError
+from lance_format.kernels.text_tokens import measure_grams, split_grams, split_words
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.table.text_search.token_rules import TokenRules
+from lance_format.table.text_search.word_forms import WordForms, visible_characters, word_characters
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tokens:
+    """The tokens of some texts.
+
+    Parameters
+    ----------
+    words : list of str or None
+        Distinct words after their reduction to tokens, which may repeat; None for dropped ones.
+    codes : int32[num_occurrences]
+        The index in `words` of each occurrence, text by text, dropped ones included.
+    counts : int64[num_texts]
+        Number of occurrences in each text, dropped ones included.
+    """
+
+    words: list[str | None]
+    codes: npt.NDArray[np.int32]
+    counts: Counts
+
+    @property
+    def texts(self) -> Counts:
+        """The text of each occurrence, `int64[num_occurrences]`."""
+        return np.repeat(np.arange(self.counts.size), self.counts)
+
+    @property
+    def positions(self) -> Counts:
+        """The position of each occurrence in its text, dropped ones counted, `int64[num_occurrences]`."""
+        starts = np.cumsum(self.counts) - self.counts
+        return np.arange(self.codes.size) - np.repeat(starts, self.counts)
+
+
+class Tokenizer:
+    """Tokenizer of texts by the rules of an index.
+
+    Parameters
+    ----------
+    rules : TokenRules
+
+    Raises
+    ------
+    NotSupportedError
+        If a package is needed that is not installed.
+    """
+
+    def __init__(self, rules: TokenRules) -> None:
+        self.rules = rules
+        self._forms = WordForms(rules)
+
+    def query_tokens(self, text: str) -> list[tuple[str, int]]:
+        """Return the tokens of a query in their order, and their positions."""
+        tokens = self.split(pa.array([text]))
+        positions = tokens.positions if self.rules.base_tokenizer != "ngram" else np.zeros_like(tokens.positions)
+        found = zip((tokens.words[code] for code in tokens.codes.tolist()), positions.tolist(), strict=True)
+        return [(word, position) for word, position in found if word is not None]
+
+    def split(self, texts: pa.Array) -> Tokens:
+        """Split texts, `string` or `large_string`; null has no tokens.
+
+        Raises
+        ------
+        CorruptFileError
+            If a text is not UTF-8.
+        """
+        try:
+            texts.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise CorruptFileError(f"a text is not UTF-8: {error}") from error
+        texts = texts.cast(pa.large_string())
+        if texts.null_count:
+            texts = pc.fill_null(texts, "")
+        words, counts = self._words(texts)
+        encoded = words.dictionary_encode()
+        forms = [self._forms.of(word) for word in encoded.dictionary.to_pylist()]
+        return Tokens(forms, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False), counts)
+
+    def _words(self, texts: pa.Array) -> tuple[pa.Array, Counts]:
+        """Return the words of texts, and the number of each text's."""
+        if self.rules.base_tokenizer == "raw":
+            return texts, np.ones(len(texts), np.int64)
+        data, offsets = _bytes_of(texts)
+        counts = np.zeros(len(texts), np.int64)
+        if self.rules.base_tokenizer == "ngram":
+            limits = (self.rules.min_ngram_length, self.rules.max_ngram_length, self.rules.prefix_only)
+            out = np.empty(measure_grams(data, offsets, *limits, counts), np.uint8)
+            ends = np.empty(int(counts.sum()) + 1, np.int64)
+            num_words = split_grams(data, offsets, *limits, out, ends)
+        else:
+            is_simple = self.rules.base_tokenizer == "simple"
+            num_bytes = int(offsets[-1] - offsets[0])
+            out, ends = np.empty(num_bytes, np.uint8), np.empty(num_bytes // 2 + len(texts) + 1, np.int64)
+            in_word = word_characters() if is_simple else visible_characters()
+            num_words = split_words(data, offsets, in_word, out, ends, counts)
+        buffers = [None, pa.py_buffer(ends[: num_words + 1]), pa.py_buffer(out)]
+        return pa.Array.from_buffers(pa.large_string(), num_words, buffers), counts
+
+
+def _bytes_of(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], Counts]:
+    """Return the bytes and the offsets of large strings without nulls."""
+    _, offsets, data = texts.buffers()
+    if not len(texts):
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    found = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1].copy()
+    return np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), found
+
+
+def joined_texts(lists: pa.Array) -> pa.Array:
+    """Return the texts of lists, joined by spaces; nulls among them are left out, and a null list has no text."""
+    lists = lists.cast(pa.list_(pa.large_string()))
+    parents, values = pc.list_parent_indices(lists), lists.flatten()
+    kept = values.is_valid()
+    if values.null_count:
+        parents, values = parents.filter(kept), values.filter(kept)
+    sizes = np.bincount(parents.to_numpy(), minlength=len(lists))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, values), pa.scalar(" ", pa.large_string()))
