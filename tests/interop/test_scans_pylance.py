@@ -95,8 +95,8 @@ def test_arguments_of_pylance_are_known(path: Path) -> None:
     assert table.to_table(scan_in_order=True, batch_readahead=3, nearest=None) == table.to_table()
     with pytest.raises(InvalidInputError, match="no argument 'colums'"):
         table.to_table(colums=["id"])
-    with pytest.raises(NotSupportedError, match="text cannot be searched"):
-        table.to_table(full_text_query="x")
+    with pytest.raises(NotSupportedError, match="all parts of an index are used"):
+        table.to_table(index_segments=["x"])
 
 
 @pytest.mark.parametrize("predicate", ["id > 50", "name is null", "home.city = 'city 2'", "x > 3.5", None])

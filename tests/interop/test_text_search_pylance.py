@@ -18,8 +18,6 @@ import lance_format.query
 from lance_format import CorruptFileError, DatasetNotFoundError, InvalidInputError, NotSupportedError
 from lance_format.table.text_search.stop_words import KNOWN, stop_words_of
 
-pytest.importorskip("snowballstemmer")
-
 WORDS = [
     "owl",
     "owls",

@@ -178,8 +178,8 @@ class ScanOptions:
             raise InvalidInputError(f"scan_stats_callback is {self.scan_stats_callback!r}; a function is needed")
         if self.include_deleted_rows and self.order_by:
             raise NotSupportedError("include_deleted_rows is not supported with order_by: sort the result")
-        if self.include_deleted_rows and self.nearest is not None:
-            raise NotSupportedError("include_deleted_rows is not supported with nearest: deleted rows are not searched")
+        if self.nearest is not None and self.full_text_query is not None:
+            raise NotSupportedError("nearest is not supported with full_text_query: search one by one")
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ScanOptions:
@@ -208,11 +208,6 @@ class ScanOptions:
             elif value is not None:
                 chosen[name] = value
         return cls(**chosen)
-
-    @property
-    def with_scores(self) -> bool:
-        """True if the scores of a search are returned even if `columns` lacks them."""
-        return not self.disable_scoring_autoprojection
 
     @property
     def batch_rows(self) -> int:

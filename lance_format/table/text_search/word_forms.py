@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.errors import NotSupportedError
 from lance_format.table.text_search.token_rules import TokenRules
 
 _CODE_POINTS = 0x110000
@@ -87,12 +86,7 @@ def _table(name: str) -> Mapping[int, str]:
 
 
 def _stemmer(language: str) -> Callable[[str], str]:
-    try:
-        import snowballstemmer
-    except ImportError as error:
-        raise NotSupportedError(
-            "words are reduced to their stems by the package snowballstemmer, which is not installed:"
-            " pip install 'pyspark-lance[search]'"
-        ) from error
+    import snowballstemmer  # Few processes search texts.
+
     found: Callable[[str], str] = snowballstemmer.stemmer(language.lower()).stemWord
     return found

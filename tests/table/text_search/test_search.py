@@ -118,12 +118,27 @@ def test_wrong_queries_are_refused(query: Any, message: str) -> None:
 
 def test_wrong_options_are_refused() -> None:
     table, query = table_of(TEXTS), MatchQuery("owl", "note")
-    with pytest.raises(NotSupportedError, match="order_by"):
-        table.scanner(full_text_query=query, order_by=["id"])
-    with pytest.raises(InvalidInputError, match="include_deleted_rows"):
+    with pytest.raises(NotSupportedError, match="deleted rows are not searched"):
         table.scanner(full_text_query=query, include_deleted_rows=True)
-    with pytest.raises(NotSupportedError, match="tasks"):
-        table.scanner(full_text_query=query).plan_tasks()
+    with pytest.raises(NotSupportedError, match="scores depend on all rows"):
+        table.get_fragments()[0].scanner(full_text_query=query)
+    with pytest.raises(NotSupportedError, match="search one by one"):
+        table.scanner(full_text_query=query, nearest={"column": "v", "q": [1]})
+
+
+def test_one_task_searches_all_rows() -> None:
+    scanner = table_of(TEXTS).scanner(full_text_query=MatchQuery("owl", "note"))
+    (task,) = scanner.plan_tasks(split_size_bytes=1)
+    assert pa.Table.from_batches(scanner.read_task(task)) == scanner.to_table()
+    assert scanner.count_rows() == scanner.to_table().num_rows
+
+
+def test_rows_found_are_sorted_and_limited() -> None:
+    table, query = table_of(TEXTS), MatchQuery("owl", "note")
+    found = table.to_table(["id"], full_text_query=query)
+    expected = sorted(found["id"].to_pylist(), reverse=True)
+    order = [lance_format.ColumnOrdering("id", ascending=False)]
+    assert table.to_table(["id"], full_text_query=query, order_by=order)["id"].to_pylist() == expected
 
 
 def test_columns_without_words_are_read(tmp_path: Path) -> None:

@@ -24,11 +24,11 @@ from lance_format.table.indices.catalog import kind_of, path_of
 from lance_format.table.indices.row_finder import RowIds, UnusableError
 from lance_format.table.indices.vector_index import VECTOR, VectorIndex, VectorIndexReader
 from lance_format.table.row_ids.index import row_addresses
-from lance_format.table.scan.nearest.best import Addresses, Hits, NearestRows
-from lance_format.table.scan.nearest.exact import VectorScanner, measure, vectors_only
+from lance_format.table.scan.nearest.best import Hits, NearestRows
+from lance_format.table.scan.nearest.exact import VectorScanner, measure
 from lance_format.table.scan.nearest.query import Nearest
 from lance_format.table.scan.options import ScanOptions
-from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.scan.ranked import Addresses, filtered_addresses
 from lance_format.table.scan.take import row_finder
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.vectors.metrics import Distances, Vector, distances_to
@@ -99,7 +99,7 @@ class IndexSearch:
         fragments = self._table.manifest.fragments if options.fragments is None else FragmentList.of(options.fragments)
         ids = fragments.columns.ids
         covered = ids[np.isin(ids, np.concatenate([part.covered_ids() for part in self._parts]))]
-        allowed = self._allowed(options) if options.prefilter and options.filter is not None else None
+        allowed = filtered_addresses(self._table, options)
         if allowed is not None and allowed.size <= _FEW_ROWS + _FEW_PER_ROW * self._nearest.k:
             return [self._measure(query, allowed) for query in range(self._nearest.num_searches)]
         others = (
@@ -128,15 +128,6 @@ class IndexSearch:
         kept = options if options.prefilter else dataclasses.replace(options, filter=None)
         scanner = VectorScanner(self._table, dataclasses.replace(kept, fragments=fragments), self._nearest.column)
         return scanner.search(self._nearest, self.metric)
-
-    def _allowed(self, options: ScanOptions) -> Addresses:
-        """Return the addresses of the rows that pass the filter, ascending."""
-        chosen = dataclasses.replace(vectors_only(options, self._nearest.column), columns=[])
-        found = [
-            row_addresses(np.full(rows.offsets.size, rows.scan.fragment.id, np.int64), rows.offsets)
-            for rows in LanceScanner(self._table, chosen).matching_rows()
-        ]
-        return np.sort(np.concatenate([np.zeros(0, np.uint64), *found]))
 
     def _search_parts(self, query: int, rows: _Rows) -> Hits:
         count = self._nearest.k * (self._nearest.refine_factor or 1)
