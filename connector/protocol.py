@@ -25,7 +25,7 @@ option                   value
 `__lance.offset`         the number of these rows that are skipped; only without a filter
 `__lance.order`          `[[column, ascending, nulls first], …]`: each partition yields the first rows in this order
 `__lance.aggregates`     the groups and aggregates that each partition computes; see `connector.read.aggregates`
-`__lance.nearest`        a search for nearest neighbours, as a JSON object of the arguments of `LanceDataset.scanner`
+`__lance.search`         a search of vectors or texts, as a JSON object of arguments of `LanceDataset.scanner`
 `__lance.first`          the groups of which each partition yields the first rows; see `connector.read.first_rows`
 `__lance.parallelism`    the number of tasks that can run concurrently
 `__lance.row_level`      `true` for a scan that finds the rows that a DELETE, UPDATE or MERGE changes
@@ -64,7 +64,7 @@ OFFSET = "__lance.offset"
 ORDER = "__lance.order"
 AGGREGATES = "__lance.aggregates"
 FIRST = "__lance.first"
-NEAREST = "__lance.nearest"
+SEARCH = "__lance.search"
 PARALLELISM = "__lance.parallelism"
 SPECULATION = "__lance.speculation"
 ROW_LEVEL = "__lance.row_level"

@@ -34,7 +34,7 @@ from connector.options.sink_options import SINK_PARSERS, SinkOptions
 from connector.options.storage import STORAGE_PREFIX, is_storage_option, read_storage
 from connector.options.timestamps import parse_timestamp
 from connector.options.values import DIGITS, MAX_INT64, parse_choice, parse_count, parse_flag, parse_names, parse_text
-from connector.protocol import HADOOP, NEAREST, NEW_COLUMNS, TIME_ZONE
+from connector.protocol import HADOOP, NEW_COLUMNS, SEARCH, TIME_ZONE
 from connector.types.new_columns import read_new_columns
 from connector.types.row_columns import ROW_FIELDS
 from lance_format import InvalidInputError
@@ -114,8 +114,9 @@ class LanceOptions:
         Options of writes that number their batches.
     storage : mapping of str to str
         Options of the object store, in the names of pylance. They may hold secrets.
-    nearest : mapping of str to object
-        A search that selects the rows, by the arguments of `LanceDataset.scanner`; empty if there is none.
+    search : mapping of str to object
+        A search that selects the rows, as arguments of `LanceDataset.scanner`: `nearest`, or `full_text_query` with
+        `limit`; empty if there is none.
     new_columns : pyarrow.Schema, optional
         Columns that the statement adds to the table. The planner bridge gives them.
     """
@@ -144,8 +145,13 @@ class LanceOptions:
     changes: ChangeOptions = field(default_factory=ChangeOptions)
     sink: SinkOptions = field(default_factory=SinkOptions)
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
-    nearest: Mapping[str, Any] = field(default_factory=dict)
+    search: Mapping[str, Any] = field(default_factory=dict)
     new_columns: pa.Schema | None = None
+
+    @property
+    def search_rank(self) -> str:
+        """The column by which a search ranks the rows."""
+        return "_distance" if "nearest" in self.search else "_score"
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> LanceOptions:
@@ -200,8 +206,8 @@ class LanceOptions:
         changes, sink = ChangeOptions.take(parsed), SinkOptions.take(parsed)
         if HADOOP in given:
             storage = translate(json.loads(given[HADOOP]), storage)
-        if NEAREST in given:
-            parsed["nearest"] = json.loads(given[NEAREST])
+        if SEARCH in given:
+            parsed["search"] = json.loads(given[SEARCH])
         if NEW_COLUMNS in given:
             parsed["new_columns"] = read_new_columns(json.loads(given[NEW_COLUMNS]))
         return cls(**parsed, column_options=tuple(column_options), changes=changes, sink=sink, storage=storage)

@@ -211,8 +211,8 @@ class LanceDataSource(DataSource):
             return describe_metadata(options, dataset)
         if options.changes.read_change_feed:
             return describe_feed(dataset, self._infer_schema(dataset) if schema is None else schema)
-        if options.nearest:
-            from connector.read.nearest import describe_search  # Other plans do without it.
+        if options.search:
+            from connector.read.searching import describe_search  # Other plans do without it.
 
             return describe_search(options, dataset, self._infer_schema(dataset) if schema is None else schema)
         seen = self._infer_schema(dataset) if schema is None else schema
@@ -271,10 +271,10 @@ class LanceDataSource(DataSource):
         if options.changes.read_change_feed:
             return ChangesReader(options, schema)
         refuse_stream_options(options)
-        if options.nearest:
-            from connector.read.nearest import NearestReader
+        if options.search:
+            from connector.read.searching import SearchReader
 
-            return NearestReader(options, schema, pushed)
+            return SearchReader(options, schema, pushed)
         if pushed.aggregates is not None:
             from connector.read.aggregates import AggregateReader
 
@@ -382,10 +382,10 @@ class LanceDataSource(DataSource):
         if options.columns is not None:
             stored = pa.schema([stored.field(column) for column in options.columns])
         found = StructType([*to_spark_schema(stored), *(ROW_FIELDS[name] for name in options.metadata_columns)])
-        if options.nearest:
-            from connector.read.nearest import with_distance
+        if options.search:
+            from connector.read.searching import with_rank
 
-            return with_distance(found)
+            return with_rank(found, options)
         return feed_schema(found) if options.changes.read_change_feed else found
 
     @cached_property

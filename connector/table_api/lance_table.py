@@ -13,7 +13,7 @@ from connector.table_api.creation import LanceTableBuilder, Mode
 from connector.table_api.locating import locate
 from connector.table_api.merge_builder import LanceMergeBuilder
 from connector.table_api.row_changes import RowChangeResult
-from connector.table_api.searching import search_vectors
+from connector.table_api.searching import search_texts, search_vectors
 from connector.table_api.session_storage import with_hadoop
 from connector.table_api.target import Target
 from connector.table_api.updating import delete_rows, update_rows
@@ -255,6 +255,31 @@ class LanceTable(TableVersions, TableUpkeep):
             "use_index": useIndex,
         }
         return search_vectors(self._target, arguments, filter)
+
+    def textSearch(
+        self, query: str, columns: Sequence[str] | None = None, numResults: int = 10, filter: str | None = None
+    ) -> DataFrame:
+        """Return the rows that match a text, the best ones first, with their `_score`.
+
+        One task finds them by the `INVERTED` indices of the columns, and reads the rows that these lack.
+
+        Parameters
+        ----------
+        query : str
+            Words, one of which a row has to have; or a phrase in double quotes.
+        columns : sequence of str, optional
+            By default all that have an `INVERTED` index.
+        numResults : int
+        filter : str, optional
+            The rows to search, in SQL as the option `filter`. `where` of the result filters the rows that were found.
+
+        Raises
+        ------
+        InvalidInputError
+            If an argument is invalid, or there is no column to search.
+        """
+        asked = {"query": query, "columns": None if columns is None else list(columns)}
+        return search_texts(self._target, asked, numResults, filter)
 
     def clone(self, target: str, isShallow: bool = False) -> LanceTable:
         """Make the latest version, or the one that the options name, a table of its own, and return that.

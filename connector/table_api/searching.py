@@ -1,4 +1,4 @@
-"""Searches for nearest neighbours as DataFrames."""
+"""Searches of vectors and of texts as DataFrames."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from connector.protocol import NEAREST
+from connector.protocol import SEARCH
 from connector.table_api.target import Target
 from lance_format import InvalidInputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-DISTANCE = "_distance"
 
 
 def search_vectors(target: Target, arguments: Mapping[str, Any], condition: str | None) -> DataFrame:
@@ -33,17 +31,44 @@ def search_vectors(target: Target, arguments: Mapping[str, Any], condition: str 
         If an argument is invalid.
     """
     given = {name: _plain(value) for name, value in arguments.items() if value is not None}
+    return _search(target, {"nearest": given}, condition).orderBy("_distance").limit(given["k"])
+
+
+def search_texts(target: Target, query: Mapping[str, Any], count: int, condition: str | None) -> DataFrame:
+    """Return the rows of a table that match a text query, the best ones first.
+
+    Parameters
+    ----------
+    target : Target
+    query : mapping of str to object
+        See `full_text_query` of `LanceDataset.scanner`.
+    count : int
+        The maximum number of rows.
+    condition : str, optional
+        See `search_vectors`.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument is invalid.
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InvalidInputError(f"numResults is {count!r}; a whole number from 1 on is needed")
+    rows = _search(target, {"full_text_query": query, "limit": count}, condition)
+    return rows.orderBy(rows["_score"].desc()).limit(count)
+
+
+def _search(target: Target, search: Mapping[str, Any], condition: str | None) -> DataFrame:
     try:
-        search = json.dumps(given)
+        text = json.dumps(search)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"a search has an argument that is no number, text or list: {error}") from error
-    reader = target.spark.read.format("lance").options(**target.options).option(NEAREST, search)
+    reader = target.spark.read.format("lance").options(**target.options).option(SEARCH, text)
     if condition is not None:
         own = target.parsed.filter
         reader = reader.option("filter", condition if own is None else f"({own}) AND ({condition})")
     rows = reader.load(target.path)
-    rows = rows if target.alias is None else rows.alias(target.alias)
-    return rows.orderBy(DISTANCE).limit(given["k"])
+    return rows if target.alias is None else rows.alias(target.alias)
 
 
 def _plain(value: Any) -> Any:

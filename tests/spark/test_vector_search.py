@@ -122,7 +122,7 @@ def test_function_of_sql(planner: SparkSession, table: str) -> None:
     ranged = f"'{name}', 'v', {vector}, 50, distance_range => array(0.5, CAST(NULL AS DOUBLE))"
     assert run(ranged) == _expected(table, count=50, distance_range=(0.5, None))
     (plan,) = planner.sql(f"EXPLAIN SELECT id FROM vector_search('{name}', 'v', {vector})").first()
-    assert "nearest by v" in plan
+    assert "10 rows by v, l2, without an index" in plan
     planner.sql(f"CREATE TEMPORARY VIEW near AS SELECT id FROM vector_search('{name}', 'v', {vector}, 2)")
     assert [row.id for row in planner.table("near").collect()] == [row[0] for row in _expected(table, count=2)]
 
@@ -145,14 +145,14 @@ def test_tables_of_catalogs(catalog: Catalog) -> None:
     ("arguments", "message"),
     [
         ("'{0}', 'v'", "vector_search: the argument query_vector is missing"),
-        ("'{0}', 'v', 5", "vector_search: query_vector is 5; an array of numbers is needed"),
+        ("'{0}', 'v', 5", "vector_search: query_vector is 5; an array is needed"),
         ("'{0}', 'v', array(1), 2, 'l2'", "vector_search: argument 5 has no name"),
         ("'{0}', 'v', array(1), near => 2", "vector_search: there is no argument near"),
         ("'{0}', 'v', array(1), column => 'w'", "vector_search: the argument column is given twice"),
         ("'{0}', 'v', array(rand())", "and no constant"),
-        ("'{0}', 'v', array(1, 2, 3, 4), 99999999999", "vector_search: num_results is 99999999999, which is too many"),
+        ("'{0}', 'v', array(1, 2, 3, 4), 99999999999", "vector_search: num_results is 99999999999; a whole number"),
         ("'{0}', 'v', array(1, 2)", "q of nearest has 2 numbers"),
-        ("'{0}', 'v', array(1, 2, 3, 4), -1", "k of nearest is -1"),
+        ("'{0}', 'v', array(1, 2, 3, 4), -1", "vector_search: num_results is -1; a whole number"),
         ("'nowhere', 'v', array(1)", "TABLE_OR_VIEW_NOT_FOUND"),
         ("'others', 'v', array(1)", "vector_search: others is not a Lance table"),
         ("'filtered', 'v', array(1)", "vector_search: filtered is not a Lance table"),

@@ -58,7 +58,7 @@ final class Commands extends SparkStrategy {
   static synchronized void install() {
     Statements.install();
     StreamChecks.install();
-    VectorSearch.install();
+    SearchFunction.install();
     Option active = org.apache.spark.sql.classic.SparkSession$.MODULE$.getActiveSession();
     if (active.isEmpty()) return;
     SparkSession session = (SparkSession) active.get();

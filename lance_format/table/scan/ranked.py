@@ -20,7 +20,7 @@ from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.ordered.sort_order import as_ordering, sorted_indices
 from lance_format.table.scan.projection import Columns, Projection, plan_projection
 from lance_format.table.scan.scanned_fragment import ScannedRows
-from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.scan.scanner import LanceScanner, plan_output
 from lance_format.table.scan.take import take_found
 from lance_format.table.versions.table_version import TableVersion
 
@@ -88,7 +88,10 @@ class RankedScanner(LanceScanner):
         self._given = options
         self._computed = computed
         self._orderings = [as_ordering(ordering) for ordering in options.order_by]
-        planned = dataclasses.replace(options, filter=None) if options.prefilter else options
+        planned = options
+        if options.prefilter:
+            plan_output(table, ScanOptions(columns=[], filter=options.filter))  # Raises the errors of the filter here.
+            planned = dataclasses.replace(options, filter=None)
         super().__init__(table, planned, _plan(table, planned, computed))
 
     @abstractmethod

@@ -28,7 +28,8 @@ from lance_format.query import (
     Occur,
     PhraseQuery,
 )
-from lance_format.table.text_search.flat_search import FlatCorpus, read_corpus
+from lance_format.table.format.field_paths import find_field
+from lance_format.table.text_search.flat_search import FlatCorpus, check_searchable, read_corpus
 from lance_format.table.text_search.hits import Hits, united
 from lance_format.table.text_search.live_documents import NO_ROW, live_documents
 from lance_format.table.text_search.partition import Partition
@@ -60,7 +61,7 @@ def as_query(table: TableVersion, request: TextRequest) -> FullTextQuery:
     Raises
     ------
     InvalidInputError
-        If it is none, or no column is named and none has an index.
+        If it is none, a named column is not there or has no texts, or no column is named and none has an index.
     """
     columns: Sequence[str] | None = None
     given: Any = request
@@ -72,6 +73,8 @@ def as_query(table: TableVersion, request: TextRequest) -> FullTextQuery:
         is_list = isinstance(columns, Sequence) and not isinstance(columns, str)
         if columns is not None and not (is_list and all(isinstance(name, str) for name in columns)):
             raise InvalidInputError(f"the columns of full_text_query are {columns!r}; a list of names is needed")
+        for name in columns or ():
+            check_searchable(find_field(table.manifest.schema, name))
     if isinstance(given, FullTextQuery):
         return given
     if not isinstance(given, str):

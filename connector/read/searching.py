@@ -1,6 +1,7 @@
-"""Searches for nearest neighbours: tasks find their nearest rows, which Spark sorts and limits once more.
+"""Searches of vectors and of texts: tasks find their best rows, which Spark sorts and limits once more.
 
-A search by an index is one task. Without an index, every task searches a part of the rows.
+A search of texts, and one of vectors by an index, is one task. Without an index, every task searches a part of the
+vectors.
 """
 
 from __future__ import annotations
@@ -15,35 +16,35 @@ from connector.options.options import LanceOptions
 from connector.read.reader import LanceReader
 from lance_format import InvalidInputError, LanceDataset, LanceScanner
 
-DISTANCE = "_distance"
 _QUERY_INDEX = "query_index"
 _ROW_BYTES = 100
 """Assumed size of a value; Spark plans joins by it."""
 
 
-def with_distance(columns: StructType) -> StructType:
-    """Return the columns of a search in a table.
+def with_rank(columns: StructType, options: LanceOptions) -> StructType:
+    """Return the columns of a search: those of the table, and the one that ranks the rows.
 
     Raises
     ------
     InvalidInputError
-        If the table has a column of the name of the distance.
+        If the table has a column of that name.
     """
-    if DISTANCE in columns.names:
-        raise InvalidInputError(f"the table has a column {DISTANCE!r}, which a search adds; rename the column")
-    return StructType([*columns, StructField(DISTANCE, FloatType())])
+    rank = options.search_rank
+    if rank in columns.names:
+        raise InvalidInputError(f"the table has a column {rank!r}, which a search adds; rename the column")
+    return StructType([*columns, StructField(rank, FloatType())])
 
 
 def describe_search(options: LanceOptions, dataset: LanceDataset, schema: StructType) -> dict[str, Any]:
     """Describe a search for the planner bridge; see `connector.planner.answers.describe`. Nothing is pushed."""
-    _search(dataset, options, columns=[])  # Raises the errors of the search here.
-    rows = min(int(options.nearest["k"]), dataset.count_rows())
+    scanner = _search(dataset, options, columns=[])  # Raises the errors of the search here.
+    rows = min(int(options.search.get("limit") or options.search["nearest"]["k"]), dataset.count_rows())
     return {
         "schema": schema.json(),
         "snapshot": json.dumps([dataset.uri, dataset.version]),
         "uri": dataset.uri,
         "version": dataset.version,
-        "name": f"{dataset.uri} version {dataset.version}, nearest by {options.nearest['column']}",
+        "name": f"{dataset.uri} version {dataset.version}, {_title(scanner)}",
         "rows": rows,
         "fragments": len(dataset.get_fragments()),
         "exact": False,
@@ -53,11 +54,11 @@ def describe_search(options: LanceOptions, dataset: LanceDataset, schema: Struct
     }
 
 
-class NearestReader(LanceReader):
-    """Reader of the rows whose vectors are nearest to another one; see `LanceReader` for the parameters."""
+class SearchReader(LanceReader):
+    """Reader of the rows that a search finds; see `LanceReader` for the parameters."""
 
     def _readable(self, dataset: LanceDataset) -> pa.Schema:
-        return super()._readable(dataset).append(pa.field(DISTANCE, pa.float32()))
+        return super()._readable(dataset).append(pa.field(self._options.search_rank, pa.float32()))
 
     def _scanner(self, dataset: LanceDataset) -> LanceScanner:
         return _search(dataset, self._options, columns=self._columns, batch_size=self._batch_rows)
@@ -67,12 +68,18 @@ def _search(dataset: LanceDataset, options: LanceOptions, **arguments: Any) -> L
     scanner = dataset.scanner(
         filter=options.filter,
         prefilter=True,
-        nearest=options.nearest,
         blob_handling=options.blob_handling,
         use_scalar_index=options.use_scalar_index,
         disable_scoring_autoprojection=True,
+        **options.search,
         **arguments,
     )
     if _QUERY_INDEX in scanner.projected_schema.names:
         raise InvalidInputError("a search in Spark is for one vector; union the results of several")
     return scanner
+
+
+def _title(scanner: LanceScanner) -> str:
+    """Return what the first line of a plan, or of a text query its second, says of the search."""
+    lines = scanner.explain_plan().splitlines()
+    return lines[0].partition(": ")[2] if lines[0].startswith("LanceNearest") else lines[1].strip()

@@ -1,0 +1,92 @@
+"""Text searches in Spark: `LanceTable.textSearch`, and the table function `text_search`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import lance_format
+from pyspark_lance import LanceTable
+from tests.spark.conftest import Catalog
+
+TEXTS = ["an owl", "two owls and an owl", "an emu", None, "the owl sees the emu", "nothing", "emu emu emu", "owl"]
+
+
+def _write(path: str) -> str:
+    rows = pa.table({"id": pa.array(range(len(TEXTS))), "note": TEXTS, "other": [None, *TEXTS[1:]]})
+    lance_format.write_dataset(rows, path, max_rows_per_file=3)
+    lance.dataset(path).create_scalar_index("note", "INVERTED", with_position=True)
+    lance_format.write_dataset(rows.slice(0, 2), path, mode="append")
+    return path
+
+
+def _expected(path: str, query: Any, filter: str | None = None, limit: int = 10) -> list[tuple[Any, ...]]:
+    found = lance.dataset(path).to_table(["id", "_score"], filter, full_text_query=query, limit=limit, prefilter=True)
+    return sorted((pytest.approx(-row["_score"], rel=1e-5).expected, row["id"]) for row in found.to_pylist())
+
+
+def _rows(found: Any) -> list[tuple[Any, ...]]:
+    rows = [(-row._score, row.id) for row in found.collect()]
+    assert [score for score, _ in rows] == sorted(score for score, _ in rows)
+    return [(pytest.approx(score, rel=1e-5), number) for score, number in sorted(rows)]
+
+
+def test_matching_rows(spark: SparkSession, path: str, way: str) -> None:
+    table = LanceTable.forPath(spark, _write(path))
+    found = table.textSearch("owl")
+    assert found.schema.names == ["id", "note", "other", "_score"]
+    assert _expected(path, "owl") == _rows(found)
+    assert found.count() == 6
+    assert found.select("note").count() == 6
+    assert _expected(path, "owl emu", "id > 1", 3) == _rows(table.textSearch("owl emu", numResults=3, filter="id > 1"))
+    assert _expected(path, '"the owl"') == _rows(table.textSearch('"the owl"'))
+    named = {"query": "emu", "columns": ["other"]}
+    assert _expected(path, named) == _rows(table.textSearch("emu", ["other"]))
+
+
+def test_function_of_sql(planner: SparkSession, path: str) -> None:
+    name = f"lance.`{_write(path)}`"
+    found = planner.sql(f"SELECT id, _score FROM text_search('{name}', 'owl emu', 3, filter => 'id > 1')")
+    assert _expected(path, "owl emu", "id > 1", 3) == _rows(found)
+    named = f"query => :text, `table` => '{name}', columns => array('other')"
+    found = planner.sql(f"SELECT id, _score FROM text_search({named})", args={"text": "emu"})
+    assert _expected(path, {"query": "emu", "columns": ["other"]}) == _rows(found)
+    (plan,) = planner.sql(f"EXPLAIN SELECT id FROM text_search('{name}', 'owl')").first()
+    assert "text search: " in plan
+    for arguments, message in {
+        f"'{name}'": "text_search: the argument query is missing",
+        f"'{name}', 5": "text_search: query is 5; text is needed",
+        f"'{name}', 'owl', 0": "text_search: num_results is 0",
+        f"'{name}', 'owl', columns => 'note'": "text_search: columns is note; an array is needed",
+        f"'{name}', 'owl', metric => 'l2'": "text_search: there is no argument metric",
+        f"'{name}', 'owl', columns => array('nope')": "no column 'nope'",
+    }.items():
+        with pytest.raises(Exception, match=message):
+            planner.sql(f"SELECT * FROM text_search({arguments})")
+
+
+def test_tables_of_catalogs(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (id BIGINT, note STRING)")
+    catalog.sql("INSERT INTO @.t VALUES (1, 'an owl'), (2, 'an emu'), (3, 'an owl and an emu')")
+    search = "SELECT id FROM text_search('@.t', 'emu', columns => array('note'))"
+    assert sorted(catalog.sql(search)) == [(2,), (3,)]
+    catalog.sql("DELETE FROM @.t WHERE id = 2")
+    assert catalog.sql(search) == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(("owl", ["nope"]), "no column 'nope'"), (("owl", ["id"]), "text"), (("owl", None, 5, "x > 3"), "x")],
+    ids=str,
+)
+def test_wrong_arguments(planner: SparkSession, path: str, arguments: tuple[Any, ...], message: str) -> None:
+    table = LanceTable.forPath(planner, _write(path))
+    with pytest.raises(PySparkException, match=message):
+        table.textSearch(*arguments)
+    with pytest.raises(lance_format.InvalidInputError, match="numResults is 0"):
+        table.textSearch("owl", numResults=0)
