@@ -105,7 +105,7 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("number_of_items", _LONG, "of BLOOMFILTER: rows per zone, 8192 by default"),
             Parameter("probability", _REAL, "of BLOOMFILTER: that a zone is read in vain, 0.00057 by default"),
             Parameter("distance_type", _TEXT, "of IVF_FLAT, IVF_PQ and IVF_SQ: l2, cosine or dot; l2 by default"),
-            Parameter("num_partitions", _LONG, "of these: by default the square root of the number of rows"),
+            Parameter("num_partitions", _LONG, "of these: by default the square root of the rows, at most 4096"),
             Parameter("sample_rate", _LONG, "of these: vectors per partition to find these by, 256 by default"),
             Parameter("max_iters", _LONG, "of these: maximum number of steps of that, 50 by default"),
             Parameter("num_sub_vectors", _LONG, "of IVF_PQ: by default one per 16 numbers"),

@@ -187,7 +187,7 @@ def test_distances_by_an_index(tmp_path: Path, kind: str, parameters: dict[str, 
 def _change(path: Path, rng: np.random.Generator, first: int) -> int:
     """Change a table by pylance, and return the number of the next row."""
     table, share = lance.dataset(path), int(rng.integers(2, 9))
-    match rng.choice(["append", "append and index", "delete", "update", "compact", "index"]):
+    match rng.choice(["append", "append and index", "delete", "update", "move", "compact", "index"]):
         case "append":
             lance.write_dataset(_rows(rng, first, 100), path, mode="append")
             return first + 100
@@ -198,6 +198,10 @@ def _change(path: Path, rng: np.random.Generator, first: int) -> int:
             table.delete(f"id % {share} = 1")
         case "update":
             table.update({"c": "c + 1"}, where=f"id % {share} = 0")
+        case "move":
+            moved = table.to_table(filter=f"id % {share} = 0", limit=60)
+            moved = moved.set_column(1, "v", _rows(rng, 0, 60)["v"].slice(0, moved.num_rows))
+            table.merge_insert("id").when_matched_update_all().execute(moved)
         case "compact":
             table.optimize.compact_files(target_rows_per_fragment=600)
         case _:

@@ -85,7 +85,7 @@ def test_changes_by_both(tmp_path: Path, seed: int) -> None:
     for _ in range(rng.integers(1, 6)):
         library: Any = rng.choice([lance, lance_format])
         table, share = library.dataset(path), int(rng.integers(2, 9))
-        match rng.choice(["append", "delete", "update", "compact", "index", "retrain"]):
+        match rng.choice(["append", "delete", "update", "move", "compact", "index", "retrain"]):
             case "append":
                 library.write_dataset(_rows(rng, count, 150), path, mode="append")
                 count += 150
@@ -93,6 +93,10 @@ def test_changes_by_both(tmp_path: Path, seed: int) -> None:
                 table.delete(f"id % {share} = 1")
             case "update":
                 table.update({"c": "c + 1"}, where=f"id % {share} = 0")
+            case "move":
+                moved = table.to_table(filter=f"id % {share} = 0", limit=60)
+                moved = moved.set_column(1, "v", _rows(rng, 0, 60)["v"].slice(0, moved.num_rows))
+                table.merge_insert("id").when_matched_update_all().execute(moved)
             case "compact":
                 table.optimize.compact_files(target_rows_per_fragment=600)
             case "index":

@@ -44,6 +44,10 @@ _BATCH_ROWS = 16 * 1024
 _METRICS = {"l2": 0, "cosine": 1, "dot": 2}
 _WIDTH = 16
 """Numbers per sub-vector by default."""
+_MOST_PARTITIONS = 4096
+"""By default: more of them take long to find."""
+_MOST_BYTES = 1 << 30
+"""Of a sample of vectors."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +107,7 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         num_rows = int(table.num_rows()[list(positions)].sum()) if len(positions) else 0
         parameters = details.parameters
         if not parameters.num_partitions:
-            parameters = dataclasses.replace(parameters, num_partitions=max(round(math.sqrt(num_rows)), 1))
+            parameters = dataclasses.replace(parameters, num_partitions=_default_partitions(num_rows))
         number = path[-1].to_arrow_type().value_type
         sample = _sample(table, path, positions, parameters, num_rows)
         model = VectorModel.trained(parameters, sample, number)
@@ -249,6 +253,10 @@ def _dimension(field: Field, kind: str) -> int:
     return int(value_type.list_size)
 
 
+def _default_partitions(num_rows: int) -> int:
+    return min(max(round(math.sqrt(num_rows)), 1), _MOST_PARTITIONS)
+
+
 def _take_metric(parameters: dict[str, Any]) -> str:
     """Remove the metric from parameters; it has the name of pylance, or that of the JVM connector."""
     given = [parameters.pop(name) for name in ("metric", "distance_type") if name in parameters]
@@ -304,8 +312,9 @@ def _sample(
 ) -> Vectors:
     """Return random vectors of fragments that an index can hold, with equal ones for the same fragments."""
     random = np.random.default_rng(0)
-    share = min(parameters.sample_rows / max(num_rows, 1), 1)
-    found = [np.zeros((0, path[-1].to_arrow_type().list_size), np.float32)]
+    width = path[-1].to_arrow_type().list_size
+    share = min(min(parameters.sample_rows, _MOST_BYTES // (4 * width)) / max(num_rows, 1), 1)
+    found = [np.zeros((0, width), np.float32)]
     schema = Schema((narrowed(path),), {})
     for position in positions:
         fragment = table.manifest.fragments[position]

@@ -49,9 +49,8 @@ class VectorScanner(LanceScanner):
         window = Window()
         meter = self._meter(window) if task is None else self._task_meter(task, window)
         with self._reporting(meter):
-            for batch, rows in self._read_fragments(
-                self._whole() if task is None else self._ranges_of(task), window, meter
-            ):
+            ranges = self._whole() if task is None else self._ranges_of(task)
+            for batch, rows in self._read_fragments(ranges, window, meter):
                 vectors = self._projection.apply(batch).column(0)
                 for found, distances in zip(best, nearest.distances(vectors, metric), strict=True):
                     found.add(distances, _locating(rows))

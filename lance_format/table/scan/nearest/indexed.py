@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.table.format.field_paths import find_field
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import FRAGMENT_REUSE_INDEX, IndexMetadata
 from lance_format.table.fragments.deletion_file import RowOffsets
-from lance_format.table.indices.catalog import kind_of, path_of
+from lance_format.table.indices.catalog import kind_of
 from lance_format.table.indices.row_finder import RowIds, UnusableError
 from lance_format.table.indices.vector_index import VECTOR, VectorIndex, VectorIndexReader
 from lance_format.table.row_ids.index import row_addresses
@@ -75,7 +76,8 @@ class IndexSearch:
         indices = table.manifest.indices
         if nearest.vector_type.is_multiple or any(index.name == FRAGMENT_REUSE_INDEX for index in indices):
             return None
-        mine = [index for index in indices if kind_of(index) == VECTOR and _is_of(table, index, nearest.column)]
+        field_id = find_field(table.manifest.schema, nearest.column)[-1].id
+        mine = [index for index in indices if kind_of(index) == VECTOR and _is_of(index, field_id)]
         for name in dict.fromkeys(index.name for index in mine):
             parts = [index for index in mine if index.name == name]
             try:
@@ -98,20 +100,20 @@ class IndexSearch:
         """Return the nearest rows of each query among those that the options choose."""
         fragments = self._table.manifest.fragments if options.fragments is None else FragmentList.of(options.fragments)
         ids = fragments.columns.ids
-        covered = ids[np.isin(ids, np.concatenate([part.covered_ids() for part in self._parts]))]
+        is_covered = np.isin(ids, np.concatenate([part.covered_ids() for part in self._parts]))
+        if options.fast_search:
+            covered = [fragments[position] for position in np.flatnonzero(is_covered).tolist()]
+            options = dataclasses.replace(options, fragments=covered)
         allowed = filtered_addresses(self._table, options)
         if allowed is not None and allowed.size <= _FEW_ROWS + _FEW_PER_ROW * self._nearest.k:
             return [self._measure(query, allowed) for query in range(self._nearest.num_searches)]
-        others = (
-            [fragment for fragment in fragments if not np.isin(fragment.id, covered)] if covered.size < ids.size else []
-        )
-        if options.fast_search:
-            others = []
-        exact = self._search_exactly(options, others) if others else None
+        exact = None
+        if not options.fast_search and not is_covered.all():
+            others = [fragments[position] for position in np.flatnonzero(~is_covered).tolist()]
+            exact = self._search_exactly(options, others)
         found = []
         for query in range(self._nearest.num_searches):
-            rows = _Rows(self._find_rows, covered, allowed)
-            hits = self._search_parts(query, rows)
+            hits = self._search_parts(query, ids, allowed)
             if exact is not None or self._nearest.refine_factor is not None:
                 hits = _united([self._measure(query, hits.addresses), *(exact[query : query + 1] if exact else [])])
             found.append(hits.first(self._nearest.k))
@@ -129,11 +131,13 @@ class IndexSearch:
         scanner = VectorScanner(self._table, dataclasses.replace(kept, fragments=fragments), self._nearest.column)
         return scanner.search(self._nearest, self.metric)
 
-    def _search_parts(self, query: int, rows: _Rows) -> Hits:
+    def _search_parts(self, query: int, fragment_ids: RowOffsets, allowed: Addresses | None) -> Hits:
+        """Search each part for rows of the fragments that it covers: it may name others by former vectors."""
         count = self._nearest.k * (self._nearest.refine_factor or 1)
         vector = _unit(self._nearest.queries[query]) if self.metric == "cosine" else self._nearest.queries[query]
         found = []
         for part in self._parts:
+            rows = _Rows(self._find_rows, np.intersect1d(fragment_ids, part.covered_ids()), allowed)
             with VectorIndexReader(self._table, part) as reader:
                 found.append(self._search_part(reader, vector, count, rows))
         return _united(found).first(count)
@@ -226,9 +230,8 @@ def _united(found: Sequence[Hits]) -> Hits:
     return Hits(addresses[order], distances[order])
 
 
-def _is_of(table: TableVersion, index: IndexMetadata, column: str) -> bool:
-    path = path_of(table.manifest.schema.fields, index.fields[0]) if len(index.fields) == 1 else ()
-    return ".".join(field.name for field in path) == column and index.fragment_ids is not None
+def _is_of(index: IndexMetadata, field_id: int) -> bool:
+    return index.fields == (field_id,) and index.fragment_ids is not None
 
 
 def _metric_of(table: TableVersion, part: IndexMetadata, nearest: Nearest) -> str:
