@@ -7,19 +7,19 @@ from types import MappingProxyType
 from typing import Any
 
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.bitmap_file import write_bitmaps
-from lance_format.table.indices.bloom_filter_file import BLOOM_PARAMETERS, write_bloom_filters
-from lance_format.table.indices.bloom_filter_index import can_hash
-from lance_format.table.indices.btree_file import BTREE_PARAMETERS, write_btree
 from lance_format.table.indices.catalog import kind_of
 from lance_format.table.indices.index_kind import IndexKind
-from lance_format.table.indices.label_list_file import write_label_lists
-from lance_format.table.indices.label_list_index import has_labels
-from lance_format.table.indices.ngram_file import write_trigrams
-from lance_format.table.indices.ngram_index import is_text
+from lance_format.table.indices.kinds.bitmap_file import write_bitmaps
+from lance_format.table.indices.kinds.bloom_filter_file import BLOOM_PARAMETERS, write_bloom_filters
+from lance_format.table.indices.kinds.bloom_filter_index import can_hash
+from lance_format.table.indices.kinds.btree_file import BTREE_PARAMETERS, write_btree
+from lance_format.table.indices.kinds.label_list_file import write_label_lists
+from lance_format.table.indices.kinds.label_list_index import has_labels
+from lance_format.table.indices.kinds.ngram_file import write_trigrams
+from lance_format.table.indices.kinds.ngram_index import is_text
 from lance_format.table.indices.row_kind import RowIndexKind
-from lance_format.table.indices.vector_index import VECTOR
-from lance_format.table.indices.vector_kind import VectorKind, quantization_of
+from lance_format.table.indices.vectors.vector_index import VECTOR
+from lance_format.table.indices.vectors.vector_kind import VectorKind, quantization_of
 from lance_format.table.indices.zone_map_kind import ZoneMapKind
 
 _ALL: tuple[IndexKind[Any, Any], ...] = (

@@ -248,12 +248,7 @@ class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
         self, table: TableVersion, parts: Sequence[IndexMetadata], path: Sequence[Field], num_to_merge: int | None
     ) -> tuple[PlannedIndexPart, Sequence[int]] | None:
         """Read the fragments of the parts that are merged again; see `plan_row_update`."""
-        update = plan_row_update(table, parts, num_to_merge)
-        if update is None:
-            return None
-        positions, replaced = update
-        details = self.stored_details(table, parts[-1])
-        return PlannedIndexPart(parts[0].name, path[-1].id, self.name, details, replaced), positions
+        return plan_row_update(self, table, parts, path, num_to_merge)
 
     def _write_part(
         self,

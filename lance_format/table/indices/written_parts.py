@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from lance_format.datatypes import Schema
+from lance_format.datatypes import Field, Schema
 from lance_format.file import FileWriter
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.table.format.index_metadata import IndexMetadata, new_index, parse_index
 from lance_format.table.format.layout import index_file_name, new_index_uuid
 from lance_format.table.fragments.row_columns import created_at_of
-from lance_format.table.indices.index_kind import PlannedIndexPart
+from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.version import STABLE
 
@@ -125,20 +125,27 @@ def write_part(
 
 
 def plan_row_update(
-    table: TableVersion, parts: Sequence[IndexMetadata], num_to_merge: int | None
-) -> tuple[Sequence[int], tuple[str, ...]] | None:
-    """Return the positions of the fragments that a new part covers, and the uuids of the parts that it replaces.
+    kind: IndexKind[Any, Any],
+    table: TableVersion,
+    parts: Sequence[IndexMetadata],
+    path: Sequence[Field],
+    num_to_merge: int | None,
+) -> tuple[PlannedIndexPart, Sequence[int]] | None:
+    """Plan an update of an index whose parts name rows; see `IndexKind.plan_update`.
 
-    None if all fragments are covered. By default the latest parts are merged that together have no more rows than the
+    By default the latest parts are merged that together have no more rows than the
     new one before it takes them up: after many updates a row has been indexed a logarithmic number of times, and there
     are as many parts. Parts that may name rows of the new fragments by former values are merged in any case, since
     pylance does not look at the values again.
 
     Parameters
     ----------
+    kind : IndexKind
     table : TableVersion
     parts : sequence of IndexMetadata
         Of the index.
+    path : sequence of Field
+        See `IndexKind.train`.
     num_to_merge : int, optional
         See `IndexKind.plan_update`.
     """
@@ -155,7 +162,9 @@ def plan_row_update(
         lacking |= covered[first]
     for merged in covered[first:]:
         lacking |= merged
-    return np.flatnonzero(lacking).tolist(), tuple(index.uuid for index in parts[first:])
+    replaced = tuple(index.uuid for index in parts[first:])
+    details = kind.stored_details(table, parts[-1])
+    return PlannedIndexPart(parts[0].name, path[-1].id, kind.name, details, replaced), np.flatnonzero(lacking).tolist()
 
 
 def _first_stale(table: TableVersion, parts: Sequence[IndexMetadata], positions: Sequence[int]) -> int:

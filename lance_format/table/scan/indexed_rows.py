@@ -20,9 +20,15 @@ from lance_format.expressions.pruning import rows_of_zones
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import FRAGMENT_REUSE_INDEX, IndexMetadata
 from lance_format.table.fragments.deletion_file import RowOffsets
-from lance_format.table.indices import bitmap_index, bloom_filter_index, btree_index, label_list_index, ngram_index
-from lance_format.table.indices.bloom_filter_index import ZonesFound
 from lance_format.table.indices.catalog import kind_of
+from lance_format.table.indices.kinds import (
+    bitmap_index,
+    bloom_filter_index,
+    btree_index,
+    label_list_index,
+    ngram_index,
+)
+from lance_format.table.indices.kinds.bloom_filter_index import ZonesFound
 from lance_format.table.indices.row_finder import Finder, Question, RowIds, UnusableError, is_plain
 from lance_format.table.indices.zone_map import is_ordinary
 from lance_format.table.row_ids.index import split_addresses

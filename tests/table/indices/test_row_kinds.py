@@ -13,8 +13,9 @@ import pytest
 
 import lance_format
 from lance_format import IndexConfig, InvalidInputError, LanceError, NotSupportedError, RetryableCommitConflictError
-from lance_format.table.indices import bitmap_file, bitmap_index, row_kind
+from lance_format.table.indices import row_kind
 from lance_format.table.indices.building import TrainedIndex, TrainIndexTask
+from lance_format.table.indices.kinds import bitmap_file, bitmap_index
 from lance_format.table.indices.row_kind import OrderedRows
 from lance_format.table.versions.table_version import TableVersion
 from tests.table.builders import rows

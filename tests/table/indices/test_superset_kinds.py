@@ -14,13 +14,13 @@ import pytest
 
 import lance_format
 from lance_format import CorruptFileError, IndexConfig, InvalidInputError, NotSupportedError
-from lance_format.table.indices import (
+from lance_format.table.indices import row_kind
+from lance_format.table.indices.kinds import (
     bitmap_file,
     bitmap_index,
     bloom_filter_file,
     bloom_filter_index,
     ngram_file,
-    row_kind,
 )
 
 COLUMNS = [

@@ -23,7 +23,7 @@ from lance_format.table.format.index_metadata import FRAGMENT_REUSE_INDEX, Index
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.indices.catalog import kind_of
 from lance_format.table.indices.row_finder import RowIds, UnusableError
-from lance_format.table.indices.vector_index import VECTOR, VectorIndex, VectorIndexReader
+from lance_format.table.indices.vectors.vector_index import VECTOR, VectorIndex, VectorIndexReader
 from lance_format.table.row_ids.index import row_addresses
 from lance_format.table.scan.nearest.best import Hits, NearestRows
 from lance_format.table.scan.nearest.exact import VectorScanner, measure

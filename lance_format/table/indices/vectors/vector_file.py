@@ -1,4 +1,4 @@
-"""Writing the files of a vector index; see `lance_format.table.indices.vector_index`."""
+"""Writing the files of a vector index; see `lance_format.table.indices.vectors.vector_index`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lance_format.file import FileWriter
 from lance_format.proto import index_pb2
-from lance_format.table.indices.vector_index import INDEX_FILE, ROW_ID, ROWS_FILE, Partition
+from lance_format.table.indices.vectors.vector_index import INDEX_FILE, ROW_ID, ROWS_FILE, Partition
 from lance_format.table.indices.written_parts import OpenFile
 from lance_format.vectors.codes import Codes, FlatCodes, ProductCodes, ScalarCodes
 from lance_format.vectors.metrics import Vectors

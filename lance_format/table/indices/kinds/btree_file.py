@@ -1,4 +1,4 @@
-"""Writing the files of a BTREE index; see `lance_format.table.indices.btree_index`."""
+"""Writing the files of a BTREE index; see `lance_format.table.indices.kinds.btree_index`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lance_format.table.indices.btree_index import (
+from lance_format.table.indices.kinds.btree_index import (
     DATA_FILE,
     LOOKUP_FILE,
     PAGE_ROWS,

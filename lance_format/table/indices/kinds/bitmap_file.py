@@ -1,4 +1,4 @@
-"""Writing the file of a BITMAP index; see `lance_format.table.indices.bitmap_index`."""
+"""Writing the file of a BITMAP index; see `lance_format.table.indices.kinds.bitmap_index`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from lance_format.errors import NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.table.indices.bitmap_index import BITMAP_FILE, MOST_KEYS, bitmap_columns, serialize_ids
+from lance_format.table.indices.kinds.bitmap_index import BITMAP_FILE, MOST_KEYS, bitmap_columns, serialize_ids
 from lance_format.table.indices.row_finder import RowIds
 from lance_format.table.indices.row_kind import GatheredRows, totally_ordered
 from lance_format.table.indices.written_parts import OpenFile, write_file

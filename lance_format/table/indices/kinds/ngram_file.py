@@ -1,4 +1,4 @@
-"""Writing the file of an NGRAM index; see `lance_format.table.indices.ngram_index`."""
+"""Writing the file of an NGRAM index; see `lance_format.table.indices.kinds.ngram_index`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyroaring
 
 from lance_format.kernels.trigrams import NUM_TOKENS, gather_trigrams
 from lance_format.table.indices.folding import symbols_of_characters
-from lance_format.table.indices.ngram_index import NGRAM_COLUMNS, NGRAM_FILE
+from lance_format.table.indices.kinds.ngram_index import NGRAM_COLUMNS, NGRAM_FILE
 from lance_format.table.indices.row_finder import RowIds
 from lance_format.table.indices.row_kind import GatheredRows
 from lance_format.table.indices.written_parts import OpenFile, write_file

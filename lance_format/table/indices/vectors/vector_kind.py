@@ -30,8 +30,8 @@ from lance_format.table.indices.column_values import narrowed, values_below
 from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart, refuse_others, take_whole_number
 from lance_format.table.indices.opening import index_path
 from lance_format.table.indices.row_finder import RowIds, UnusableError
-from lance_format.table.indices.vector_file import write_vectors
-from lance_format.table.indices.vector_index import Partition, VectorIndexReader
+from lance_format.table.indices.vectors.vector_file import write_vectors
+from lance_format.table.indices.vectors.vector_index import Partition, VectorIndexReader
 from lance_format.table.indices.written_parts import WrittenParts, plan_row_update, write_part
 from lance_format.table.versions.table_version import Draft, TableVersion
 from lance_format.vectors.metrics import Vectors, check_metric, parse_metric
@@ -196,12 +196,7 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         self, table: TableVersion, parts: Sequence[IndexMetadata], path: Sequence[Field], num_to_merge: int | None
     ) -> tuple[PlannedIndexPart, Sequence[int]] | None:
         """Encode the vectors of parts that are merged again; see `RowIndexKind.plan_update`."""
-        update = plan_row_update(table, parts, num_to_merge)
-        if update is None:
-            return None
-        positions, replaced = update
-        details = self.stored_details(table, parts[-1])
-        return PlannedIndexPart(parts[0].name, path[-1].id, self.name, details, replaced), positions
+        return plan_row_update(self, table, parts, path, num_to_merge)
 
     def _write(
         self,

@@ -1,4 +1,4 @@
-"""Writing the file of a LABEL_LIST index; see `lance_format.table.indices.label_list_index`."""
+"""Writing the file of a LABEL_LIST index; see `lance_format.table.indices.kinds.label_list_index`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from lance_format.table.indices.bitmap_file import KeyedRows, write_keys
-from lance_format.table.indices.bitmap_index import serialize_ids
-from lance_format.table.indices.label_list_index import LIST_NULLS
+from lance_format.table.indices.kinds.bitmap_file import KeyedRows, write_keys
+from lance_format.table.indices.kinds.bitmap_index import serialize_ids
+from lance_format.table.indices.kinds.label_list_index import LIST_NULLS
 from lance_format.table.indices.row_finder import RowIds
 from lance_format.table.indices.row_kind import GatheredRows
 from lance_format.table.indices.written_parts import OpenFile

@@ -1,4 +1,4 @@
-"""Writing the file of a BLOOMFILTER index; see `lance_format.table.indices.bloom_filter_index`.
+"""Writing the file of a BLOOMFILTER index; see `lance_format.table.indices.kinds.bloom_filter_index`.
 
 The size of a filter is the least power of two for which the expected rate of false claims is as asked, by equation 3 of
 Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (2007): blocks have as many values as a
@@ -19,7 +19,7 @@ import pyroaring
 
 from lance_format.kernels.bloom_filter import insert_hashes
 from lance_format.row_numbers import to_bitmap
-from lance_format.table.indices.bloom_filter_index import (
+from lance_format.table.indices.kinds.bloom_filter_index import (
     BLOOM_COLUMNS,
     BLOOM_FILE,
     NULL_BITMAP,

@@ -14,7 +14,7 @@ import pyroaring
 from lance_format.expressions import BoundExpression, nodes
 from lance_format.expressions.nodes import Call, Expression, Literal
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.bitmap_index import BITMAP_FILE, MOST_KEYS, bitmap_columns, read_bitmaps
+from lance_format.table.indices.kinds.bitmap_index import BITMAP_FILE, MOST_KEYS, bitmap_columns, read_bitmaps
 from lance_format.table.indices.row_finder import IndexFile, Question, RowIds, ids_of
 from lance_format.table.indices.supersets import can_bound, superset
 from lance_format.table.indices.zone_map import has_bounds

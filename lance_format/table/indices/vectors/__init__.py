@@ -1,0 +1,1 @@
+"""Vector indices: how their files are written and read, and how they are made."""
