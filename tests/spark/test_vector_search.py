@@ -194,3 +194,18 @@ def test_an_index_by_sql(catalog: Catalog) -> None:
     assert found == [(row[0],) for row in _expected(catalog.path("t"), count=5, metric="dot")]
     catalog.refuses("CREATE INDEX i ON @.t USING ivf_pq (v) OPTIONS (num_bits = 5)", "num_bits is 5")
     catalog.refuses("CREATE INDEX i ON @.t USING ivf_pq (v) OPTIONS (column = 'w')", "which is a part of the statement")
+
+
+def test_sessions_that_are_made_later(planner: SparkSession, table: str) -> None:
+    search = f"SELECT id FROM vector_search('lance.`{table}`', 'v', array{tuple(QUERY)}, 2)"
+    expected = [row[0] for row in _expected(table, count=2)]
+    other = planner.newSession()
+    other.conf.set("spark.lance.planner.enabled", "true")
+    for session in (planner, other):
+        assert [row.id for row in session.sql(search).collect()] == expected
+    other.range(3).createOrReplaceTempView("near")
+    search = "SELECT * FROM vector_search('near', 'v', array(1))"
+    with pytest.raises(Exception, match="near is not a Lance table"):
+        other.sql(search)
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        planner.sql(search)

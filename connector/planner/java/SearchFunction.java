@@ -10,8 +10,10 @@ import java.util.Set;
 import java.util.WeakHashMap;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.CatalystTypeConverters;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
@@ -20,6 +22,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.Option;
+import scala.Tuple3;
 import scala.collection.immutable.Seq;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
@@ -33,29 +36,35 @@ abstract class SearchFunction extends AbstractFunction1 {
   private static final Set INSTALLED = Collections.newSetFromMap(new WeakHashMap());
   private static final List COMMON = Arrays.asList("table", "num_results", "filter");
 
-  private final SparkSession session;
+  /** The extensions by which later sessions get the functions. */
+  private static final Set EXTENDED = Collections.newSetFromMap(new WeakHashMap());
+
   private final String name;
   private final List positional;
   private final List others;
 
-  SearchFunction(SparkSession session, String name, String[] positional, String[] others) {
-    this.session = session;
+  SearchFunction(String name, String[] positional, String[] others) {
     this.name = name;
     this.positional = Arrays.asList(positional);
     this.others = Arrays.asList(others);
   }
 
-  /** The active session has the functions, once, unless it has others of their names. */
+  /** The active session, and those made after it, have the functions unless they have others of their names. */
   public static synchronized void install() {
     Option active = org.apache.spark.sql.classic.SparkSession$.MODULE$.getActiveSession();
     if (active.isEmpty()) return;
     SparkSession session = (SparkSession) active.get();
     TableFunctionRegistry functions = session.sessionState().tableFunctionRegistry();
-    if (!INSTALLED.add(functions)) return;
-    SearchFunction[] all = {new VectorSearch(session), new TextSearch(session)};
+    SearchFunction[] all = {new VectorSearch(), new TextSearch()};
+    boolean isNew = INSTALLED.add(functions);
+    boolean isFirst = EXTENDED.add(session.extensions());
     for (int i = 0; i < all.length; i++) {
-      if (session.catalog().functionExists(all[i].name)) continue;
-      functions.createOrReplaceTempFunction(all[i].name, all[i], "internal");
+      if (isNew && !session.catalog().functionExists(all[i].name)) {
+        functions.createOrReplaceTempFunction(all[i].name, all[i], "internal");
+      }
+      if (!isFirst) continue;
+      ExpressionInfo info = new ExpressionInfo(all[i].getClass().getName(), all[i].name);
+      session.extensions().injectTableFunction(new Tuple3(FunctionIdentifier.apply(all[i].name), info, all[i]));
     }
   }
 
@@ -81,8 +90,13 @@ abstract class SearchFunction extends AbstractFunction1 {
     arguments.keySet().removeAll(COMMON);
     options.put("__lance.search", Python.json(search(arguments, (int) number)));
     String path = (String) options.remove("path");
-    Dataset rows = session.read().format(Python.NAME).options(options).load(path);
+    Dataset rows = session().read().format(Python.NAME).options(options).load(path);
     return rows.sort(new Column[] {order()}).limit((int) number).queryExecution().analyzed();
+  }
+
+  /** The session that runs the query. */
+  private static SparkSession session() {
+    return (SparkSession) org.apache.spark.sql.classic.SparkSession$.MODULE$.active();
   }
 
   private Map arguments(Seq given) {
@@ -130,7 +144,7 @@ abstract class SearchFunction extends AbstractFunction1 {
 
   /** The options by which a table that a name stands for is read. */
   private Map optionsOf(String name) {
-    LogicalPlan plan = session.table(name).queryExecution().analyzed();
+    LogicalPlan plan = session().table(name).queryExecution().analyzed();
     Seq leaves = plan.collectLeaves();
     Object leaf = leaves.size() == 1 ? leaves.apply(0) : null;
     Table table = leaf instanceof DataSourceV2Relation ? ((DataSourceV2Relation) leaf).table() : null;
@@ -154,8 +168,8 @@ abstract class SearchFunction extends AbstractFunction1 {
 
 /** The rows whose vectors are nearest to another one, with their distances. */
 final class VectorSearch extends SearchFunction {
-  VectorSearch(SparkSession session) {
-    super(session, "vector_search", new String[] {"table", "column", "query_vector", "num_results"},
+  VectorSearch() {
+    super("vector_search", new String[] {"table", "column", "query_vector", "num_results"},
         new String[] {"metric", "nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor", "use_index",
             "distance_range"});
   }
@@ -175,8 +189,8 @@ final class VectorSearch extends SearchFunction {
 
 /** The rows that match a text, with their scores. */
 final class TextSearch extends SearchFunction {
-  TextSearch(SparkSession session) {
-    super(session, "text_search", new String[] {"table", "query", "num_results"}, new String[] {"columns"});
+  TextSearch() {
+    super("text_search", new String[] {"table", "query", "num_results"}, new String[] {"columns"});
   }
 
   Map search(Map arguments, int count) {
