@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
 from lance_format.kernels.distances import cosine_distances, dot_distances, hamming_distances, squared_distances
@@ -28,6 +29,24 @@ _KERNELS: Mapping[str, Callable[[Any, Any, Any], int]] = MappingProxyType(
     {"l2": squared_distances, "cosine": cosine_distances, "dot": dot_distances, "hamming": hamming_distances}
 )
 _ALIASES = MappingProxyType({"euclidean": "l2"})
+
+
+def numbers_of(values: pa.Array) -> npt.NDArray[Any]:
+    """Return the numbers of vectors, one vector after the other; null ones are 0.
+
+    Parameters
+    ----------
+    values : pa.Array
+        Floating-point numbers, or uint8.
+    """
+    if not values.null_count:
+        found: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
+        return found
+    if not pa.types.is_floating(values.type):
+        return numbers_of(values.fill_null(0))
+    numbers: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False).copy()
+    numbers[values.is_null().to_numpy(zero_copy_only=False)] = 0  # Early releases of Arrow cannot fill half floats.
+    return numbers
 
 
 def parse_metric(text: str) -> str:

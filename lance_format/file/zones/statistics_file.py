@@ -76,15 +76,18 @@ def cut_keys(lower: Sequence[Key | None], upper: Sequence[Key | None], arrow_typ
 def _bounds(lower: Sequence[Key | None], upper: Sequence[Key | None], arrow_type: pa.DataType) -> tuple[pa.Array, ...]:
     bounds = [to_arrow(keys, arrow_type) for keys in cut_keys(lower, upper, arrow_type)]
     limits = _limits(arrow_type)
-    if limits is not None:
+    if limits is not None and pa.types.is_floating(arrow_type):
+        given = zip(bounds, limits, (-0.0, 0.0), strict=True)
+        bounds = [_float_bounds(bound, limit.as_py(), zero) for bound, limit, zero in given]
+    elif limits is not None:
         bounds = [pc.if_else(bound.is_null(), limit, bound) for bound, limit in zip(bounds, limits, strict=True)]
-    if pa.types.is_floating(arrow_type):
-        bounds = [_with_zero(bound, zero) for bound, zero in zip(bounds, (-0.0, 0.0), strict=True)]
     return tuple(bounds)
 
 
-def _with_zero(bounds: pa.Array, zero: float) -> pa.Array:
+def _float_bounds(bounds: pa.Array, limit: float, zero: float) -> pa.Array:
+    """Return bounds with a limit for null, and zeros of one sign; Arrow cannot compute with half floats everywhere."""
     numbers = bounds.to_numpy(zero_copy_only=False)
+    numbers = np.where(bounds.is_null().to_numpy(zero_copy_only=False), numbers.dtype.type(limit), numbers)
     return pa.array(np.where(numbers == 0, numbers.dtype.type(zero), numbers), bounds.type)
 
 

@@ -98,8 +98,8 @@ def totally_ordered(values: pa.Array) -> pa.Array:
         return values
     number = pa.from_numpy_dtype(f"int{values.type.bit_width}")
     bits = pc.fill_null(values.view(number), 0).to_numpy()
-    without_sign = np.array(-1, bits.dtype) ^ np.left_shift(np.array(1, bits.dtype), values.type.bit_width - 1)
-    keys = np.where(bits < 0, bits ^ without_sign, bits)
+    all_but_sign = bits.dtype.type(np.iinfo(bits.dtype).max)
+    keys = np.where(bits < 0, bits ^ all_but_sign, bits)
     return pa.array(keys, mask=None if not values.null_count else pc.is_null(values).to_numpy(zero_copy_only=False))
 
 

@@ -34,7 +34,7 @@ from lance_format.table.indices.vectors.vector_file import write_vectors
 from lance_format.table.indices.vectors.vector_index import Partition, VectorIndexReader
 from lance_format.table.indices.written_parts import WrittenParts, plan_row_update, write_part
 from lance_format.table.versions.table_version import Draft, TableVersion
-from lance_format.vectors.metrics import Vectors, check_metric, parse_metric
+from lance_format.vectors.metrics import Vectors, check_metric, numbers_of, parse_metric
 from lance_format.vectors.training import ModelParameters, VectorModel, usable
 
 _LOGGER = logging.getLogger(__name__)
@@ -298,8 +298,7 @@ def _numbers(array: pa.Array) -> tuple[Vectors, npt.NDArray[np.bool_]]:
     """Return the numbers of vectors, of which null ones count as 0, and whether each vector is there."""
     width = array.type.list_size
     values = array.values.slice(array.offset * width, len(array) * width)
-    numbers = (values.fill_null(0) if values.null_count else values).to_numpy(zero_copy_only=False)
-    return numbers.reshape(len(array), width), array.is_valid().to_numpy(zero_copy_only=False)
+    return numbers_of(values).reshape(len(array), width), array.is_valid().to_numpy(zero_copy_only=False)
 
 
 def _sample(

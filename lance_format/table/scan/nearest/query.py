@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.vectors.metrics import check_metric, default_metric, distances_to, parse_metric
+from lance_format.vectors.metrics import check_metric, default_metric, distances_to, numbers_of, parse_metric
 
 DISTANCE = "_distance"
 QUERY_INDEX = "query_index"
@@ -61,11 +61,7 @@ class VectorType:
     def values(self, array: pa.Array) -> npt.NDArray[Any]:
         """Return the numbers of all vectors of an array, `[num_vectors, dimension]`; null numbers count as 0."""
         start, size = array.offset * self.dimension, len(array) * self.dimension
-        numbers = array.values.slice(start, size)
-        if numbers.null_count:
-            numbers = numbers.fill_null(0)
-        found: npt.NDArray[Any] = numbers.to_numpy(zero_copy_only=False)
-        return found.reshape(len(array), self.dimension)
+        return numbers_of(array.values.slice(start, size)).reshape(len(array), self.dimension)
 
 
 def _storage(value_type: pa.DataType) -> pa.DataType:
