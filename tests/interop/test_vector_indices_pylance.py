@@ -147,6 +147,18 @@ def test_tasks(tmp_path: Path) -> None:
             assert found == _found(each, query, "cosine", "IVF_PQ", use_index=False)
 
 
+@pytest.mark.parametrize("bounds", [(3.0, None), (8.0, 9.0), (None, 2.0)], ids=str)
+def test_a_range_of_distances(tmp_path: Path, bounds: tuple[float | None, float | None]) -> None:
+    rng = np.random.default_rng(10)
+    table = lance_format.write_dataset(_rows(rng, 0, 1500), tmp_path / "t.lance", max_rows_per_file=400)
+    table.create_index("v", "IVF_FLAT", num_partitions=4)
+    exact = _found(table, [0.1] * DIMENSION, "l2", "IVF_FLAT", distance_range=bounds, use_index=False)
+    assert exact
+    for library in (lance_format, lance):
+        found = library.dataset(tmp_path / "t.lance")
+        assert _found(found, [0.1] * DIMENSION, "l2", "IVF_FLAT", distance_range=bounds, nprobes=4) == exact
+
+
 def test_equal_rows_make_equal_models(tmp_path: Path) -> None:
     rows = _rows(np.random.default_rng(5), 0, 700)
     found = []

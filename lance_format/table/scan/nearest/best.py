@@ -68,8 +68,17 @@ class NearestRows:
         """The nearest rows; equally distant ones by address."""
         return self._hits
 
+    def in_range(self, distances: Distances) -> npt.NDArray[np.bool_]:
+        """Return for each distance whether it is in the range, `bool[num_rows]`; NaN is not."""
+        found: npt.NDArray[np.bool_] = ~np.isnan(distances)
+        if self._lower > -np.inf:
+            found &= distances >= self._lower
+        if not np.isnan(self._upper):
+            found &= distances < self._upper
+        return found
+
     def add(self, distances: Distances, locate: Callable[[npt.NDArray[np.int64]], Addresses]) -> None:
-        """Add rows. Those whose distance is NaN are ignored.
+        """Add rows. Those whose distance is not in the range are ignored.
 
         Parameters
         ----------
@@ -77,12 +86,9 @@ class NearestRows:
         locate : callable
             Returns the addresses of rows by their indices, `int64[…]`.
         """
-        is_full = len(self._hits) == self._count
-        is_near = distances <= self._hits.distances[-1] if is_full else ~np.isnan(distances)
-        if self._lower > -np.inf:
-            is_near &= distances >= self._lower
-        if not np.isnan(self._upper):
-            is_near &= distances < self._upper
+        is_near = self.in_range(distances)
+        if len(self._hits) == self._count:
+            is_near &= distances <= self._hits.distances[-1]
         chosen = np.flatnonzero(is_near)
         if not chosen.size:
             return

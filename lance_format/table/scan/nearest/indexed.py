@@ -192,7 +192,8 @@ class _Rows:
 
 def _add_live(best: NearestRows, ids: RowIds, distances: Distances, rows: _Rows, count: int) -> None:
     """Add the nearest rows that may be returned; whether they may is looked up for as few as possible."""
-    most = 2 * count
+    in_range = best.in_range(distances)
+    ids, distances, most = ids[in_range], distances[in_range], 2 * count
     while True:
         chosen = np.arange(ids.size)
         if most < ids.size:
