@@ -36,7 +36,7 @@ F32 = npt.NDArray[np.float32]
 
 
 class Codes(Protocol):
-    """How the vectors of an index are stored."""
+    """Form of the vectors of an index."""
 
     @property
     def column(self) -> pa.Field:
@@ -44,7 +44,7 @@ class Codes(Protocol):
 
     @property
     def is_relative(self) -> bool:
-        """Whether codes stand for the differences from the centroid of the partition."""
+        """True if codes stand for the differences from the centroid of the partition."""
 
     def encode(self, vectors: Vectors) -> Vectors:
         """Return the codes of vectors, `[num_vectors, width]`, which are not transposed.

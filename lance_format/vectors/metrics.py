@@ -31,19 +31,24 @@ _KERNELS: Mapping[str, Callable[[Any, Any, Any], int]] = MappingProxyType(
 _ALIASES = MappingProxyType({"euclidean": "l2"})
 
 
-def numbers_of(values: pa.Array) -> npt.NDArray[Any]:
-    """Return the numbers of vectors, one vector after the other; null ones are 0.
+def vectors_of(array: pa.Array) -> Vectors:
+    """Return the vectors of an array, `[num_vectors, dimension]`; null numbers are 0, null vectors undefined.
 
     Parameters
     ----------
-    values : pa.Array
-        Floating-point numbers, or uint8.
+    array : pa.Array
+        Fixed-size lists of floating-point numbers, or of uint8.
     """
+    width = array.type.list_size
+    return _numbers(array.values.slice(array.offset * width, len(array) * width)).reshape(len(array), width)
+
+
+def _numbers(values: pa.Array) -> npt.NDArray[Any]:
     if not values.null_count:
         found: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
         return found
     if not pa.types.is_floating(values.type):
-        return numbers_of(values.fill_null(0))
+        return _numbers(values.fill_null(0))
     numbers: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False).copy()
     numbers[values.is_null().to_numpy(zero_copy_only=False)] = 0  # Early releases of Arrow cannot fill half floats.
     return numbers

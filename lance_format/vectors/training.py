@@ -53,7 +53,7 @@ class ModelParameters:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorModel:
-    """What turns a vector into a partition and a code. Can be pickled.
+    """Centroids and codes, which turn a vector into a partition and a code. Can be pickled.
 
     Parameters
     ----------

@@ -101,6 +101,11 @@ def row_column(name: str, rows: LiveRows) -> pa.Array:
     return pa.array(_COLUMNS[name](rows))
 
 
+def addresses_of(rows: LiveRows) -> RowColumnValues:
+    """Return the addresses of rows, `uint64[num_rows]`."""
+    return np.uint64(rows.scan.fragment.id << 32) | rows.offsets.astype(np.uint64)
+
+
 def row_ids_of(scan: FragmentReader) -> RowIdSequence | None:
     """Read the ids of all physical rows of a fragment; None if the table has no stable row ids."""
     stored = scan.fragment.row_id_meta
@@ -121,11 +126,7 @@ def last_updated_at_of(scan: FragmentReader) -> RowVersionSequence | None:
 
 def _row_ids(rows: LiveRows) -> RowColumnValues:
     sequence = row_ids_of(rows.scan)
-    return _addresses(rows) if sequence is None else sequence.take(rows.offsets)
-
-
-def _addresses(rows: LiveRows) -> RowColumnValues:
-    return np.uint64(rows.scan.fragment.id << 32) | rows.offsets.astype(np.uint64)
+    return addresses_of(rows) if sequence is None else sequence.take(rows.offsets)
 
 
 def _positions(rows: LiveRows) -> RowColumnValues:
@@ -146,7 +147,7 @@ def _fragment_ids(rows: LiveRows) -> RowColumnValues:
 
 _COLUMNS: dict[str, Callable[[LiveRows], RowColumnValues]] = {
     ROW_ID: _row_ids,
-    ROW_ADDRESS: _addresses,
+    ROW_ADDRESS: addresses_of,
     ROW_OFFSET: _positions,
     "_row_created_at_version": _created_at,
     "_row_last_updated_at_version": _last_updated_at,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_format.datatypes import Field
+from lance_format.datatypes import Field, Schema
 from lance_format.extension_types import storage_of
+from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.fragments.row_columns import LiveRows
+from lance_format.table.versions.table_version import TableVersion
 
 
 def narrowed(path: Sequence[Field]) -> Field:
@@ -17,6 +20,27 @@ def narrowed(path: Sequence[Field]) -> Field:
     if len(path) == 1:
         return path[0]
     return dataclasses.replace(path[0], children=(narrowed(path[1:]),))
+
+
+def read_column(
+    table: TableVersion, path: Sequence[Field], fragment: FragmentMetadata, *, batch_size: int
+) -> Iterator[tuple[pa.Array, LiveRows]]:
+    """Yield the values of the live rows of a fragment, and these rows.
+
+    Parameters
+    ----------
+    table : TableVersion
+    path : sequence of Field
+        The fields from a column to the one that is read.
+    fragment : FragmentMetadata
+    batch_size : int
+        Maximum number of rows per step.
+    """
+    schema = Schema((narrowed(path),), {})
+    scan = table.scan(fragment, schema)
+    with scan.open() as files:
+        for batch, offsets in scan.read_range(files, schema, 0, scan.physical_rows(), batch_size=batch_size):
+            yield values_below(batch.column(0), path[1:]), LiveRows(scan, offsets, 0)
 
 
 def values_below(array: pa.Array, fields: Iterable[Field]) -> pa.Array:

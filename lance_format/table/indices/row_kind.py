@@ -14,16 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_format.datatypes import Field, Schema
+from lance_format.datatypes import Field
 from lance_format.errors import LanceError, NotSupportedError
 from lance_format.file import FileReader
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.progress import Work, advance
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, LiveRows, row_column
+from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, row_column
 from lance_format.table.indices.catalog import path_of
-from lance_format.table.indices.column_values import narrowed, values_below
+from lance_format.table.indices.column_values import read_column
 from lance_format.table.indices.index_kind import (
     IndexKind,
     PlannedIndexPart,
@@ -282,16 +282,14 @@ def _gathered(
         The virtual column of the ids of rows.
     """
     shared = table.manifest.fragments.repeated_ids
-    schema, value_type = Schema((narrowed(path),), {}), path[-1].to_arrow_type()
+    value_type = path[-1].to_arrow_type()
     rows, fragment_ids, size_bytes = GatheredRows(value_type), list[int](), 0
     for fragment in fragments:
         if fragment.id not in shared:
-            scan = table.scan(fragment, schema)
-            with scan.open() as files:
-                for batch, offsets in scan.read_range(files, schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS):
-                    rows.values.append(values_below(batch.column(0), path[1:]))
-                    rows.ids.append(row_column(column, LiveRows(scan, offsets, 0)).to_numpy())
-                    size_bytes += rows.values[-1].nbytes + rows.ids[-1].nbytes
+            for values, live in read_column(table, path, fragment, batch_size=_BATCH_ROWS):
+                rows.values.append(values)
+                rows.ids.append(row_column(column, live).to_numpy())
+                size_bytes += rows.values[-1].nbytes + rows.ids[-1].nbytes
             fragment_ids.append(fragment.id)
         advance(Work.INDEXING, fragment.physical_rows, fragment.known_bytes)
         if size_bytes >= _PART_BYTES:

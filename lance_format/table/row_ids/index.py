@@ -51,6 +51,11 @@ class RowIdIndex:
         self._addresses: U64Array = np.concatenate(addresses)[order]
         self._check_distinct()
 
+    @property
+    def size_bytes(self) -> int:
+        """Size in memory."""
+        return self._starts.nbytes + self._lasts.nbytes + self._addresses.nbytes
+
     def find(self, row_ids: U64Array) -> tuple[Positions, Positions]:
         """Locate some rows.
 

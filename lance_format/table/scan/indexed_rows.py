@@ -33,7 +33,7 @@ from lance_format.table.indices.row_finder import Finder, Question, RowIds, Unus
 from lance_format.table.indices.zone_map import is_ordinary
 from lance_format.table.row_ids.index import split_addresses
 from lance_format.table.scan.row_ranges import RowRanges
-from lance_format.table.scan.take import find_row_ids
+from lance_format.table.versions.row_places import find_row_ids
 from lance_format.table.versions.table_version import TableVersion
 
 _LOGGER = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """How indices of a kind are used.
+    """Use of indices of a kind.
 
     Parameters
     ----------

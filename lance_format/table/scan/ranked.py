@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.table.batches.streams import of_equal_size
-from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
-from lance_format.table.row_ids.index import row_addresses, split_addresses
+from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, addresses_of
+from lance_format.table.row_ids.index import split_addresses
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.ordered.sort_order import as_ordering, sorted_indices
 from lance_format.table.scan.projection import Columns, Projection, plan_projection
@@ -151,11 +151,6 @@ class RankedScanner(LanceScanner):
             part = found.chosen(np.arange(start, min(start + self._batch_size, len(found))))
             rows = part.read(self._table, self._projection)
             yield from (rows.combine_chunks() if rows.num_columns else rows).to_batches()
-
-
-def addresses_of(rows: LiveRows) -> Addresses:
-    """Return the addresses of rows of a fragment."""
-    return row_addresses(np.full(rows.offsets.size, rows.scan.fragment.id, np.int64), rows.offsets)
 
 
 def filtered_addresses(table: TableVersion, options: ScanOptions) -> Addresses | None:

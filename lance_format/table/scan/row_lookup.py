@@ -24,7 +24,7 @@ from lance_format.table.fragments.reader import FragmentReader, to_physical
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_format.table.row_ids.index import row_addresses
 from lance_format.table.scan.row_ranges import RowRanges
-from lance_format.table.scan.take import find_row_ids
+from lance_format.table.versions.row_places import find_row_ids
 from lance_format.table.versions.table_version import TableVersion
 
 _FRAGMENT_ID = "_fragid"

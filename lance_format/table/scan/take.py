@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -19,9 +18,9 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.reader import to_physical
-from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_OFFSET, LiveRows, row_ids_of
-from lance_format.table.row_ids.index import RowIdIndex, split_addresses
+from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_OFFSET, LiveRows
 from lance_format.table.scan.projection import Columns, Projection, plan_projection
+from lance_format.table.versions.row_places import find_addresses, find_row_ids
 from lance_format.table.versions.table_version import TableVersion
 
 _NOTHING: Mapping[str, pa.Array] = MappingProxyType({})
@@ -136,48 +135,6 @@ def _take_there(
     fragment_ids, offsets = found
     there = fragment_ids >= 0
     return take_found(table, projection, fragment_ids[there], offsets[there])
-
-
-def find_row_ids(table: TableVersion, row_ids: npt.NDArray[np.uint64]) -> tuple[RowOffsets, RowOffsets]:
-    """Return the fragment ids of rows and their offsets there; -1 for ids of rows that do not exist.
-
-    Parameters
-    ----------
-    table : TableVersion
-    row_ids : uint64[num_rows]
-    """
-    return row_finder(table)(row_ids)
-
-
-def row_finder(table: TableVersion) -> Callable[[npt.NDArray[np.uint64]], tuple[RowOffsets, RowOffsets]]:
-    """Return a function that finds rows by their ids; see `find_row_ids`. Preparing it reads the ids of all rows."""
-    if not table.manifest.stable_row_ids:
-        return functools.partial(find_addresses, table)
-    nothing = table.manifest.schema.select([])
-    scans = [table.scan(fragment, nothing) for fragment in table.manifest.fragments]
-    known = ((scan.fragment.id, ids, scan.deleted_rows()) for scan in scans if (ids := row_ids_of(scan)) is not None)
-    return RowIdIndex(known).find
-
-
-def find_addresses(table: TableVersion, addresses: npt.NDArray[np.uint64]) -> tuple[RowOffsets, RowOffsets]:
-    """Return the fragment ids of rows and their offsets there; -1 for addresses of rows that do not exist.
-
-    Parameters
-    ----------
-    table : TableVersion
-    addresses : uint64[num_rows]
-        `fragment << 32 | offset in its files`.
-    """
-    fragment_ids, offsets = split_addresses(addresses)
-    for fragment_id in distinct(fragment_ids):
-        mine = fragment_ids == fragment_id
-        fragment = table.manifest.fragment(int(fragment_id))
-        gone = np.ones(int(mine.sum()), np.bool_)
-        if fragment is not None:
-            scan = table.scan(fragment, Schema(()))
-            gone = (offsets[mine] >= scan.physical_rows()) | np.isin(offsets[mine], scan.deleted_rows())
-        fragment_ids[np.flatnonzero(mine)[gone]] = -1
-    return fragment_ids, np.where(fragment_ids < 0, -1, offsets)
 
 
 def _schema_of(table: TableVersion, blob_handling: str | None) -> Schema:

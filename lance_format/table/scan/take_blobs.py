@@ -15,14 +15,8 @@ from lance_format.file import payload_sizes as sizes_of
 from lance_format.file.columns.dictionaries import concat
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.deletion_file import RowOffsets
-from lance_format.table.scan.take import (
-    RowSelection,
-    as_row_ids,
-    find_addresses,
-    find_row_ids,
-    locate_row_numbers,
-    take_addresses,
-)
+from lance_format.table.scan.take import RowSelection, as_row_ids, locate_row_numbers, take_addresses
+from lance_format.table.versions.row_places import find_addresses, find_row_ids
 from lance_format.table.versions.table_version import TableVersion
 
 _SELECTORS = ("ids", "addresses", "indices")

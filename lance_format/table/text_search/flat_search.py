@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.datatypes import Field, Schema
+from lance_format.datatypes import Field
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.fragment import FragmentMetadata
-from lance_format.table.indices.column_values import narrowed, values_below
-from lance_format.table.row_ids.index import row_addresses
+from lance_format.table.fragments.row_columns import addresses_of
+from lance_format.table.indices.column_values import read_column
 from lance_format.table.text_search.postings import CorpusStatistics, Postings
 from lance_format.table.text_search.tokenizing import Tokenizer, joined_texts
 from lance_format.table.versions.table_version import TableVersion
@@ -108,23 +108,19 @@ def read_corpus(
         If a text is not UTF-8.
     """
     numbers = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
-    schema, found, before = Schema((narrowed(path),), {}), [], 0
+    found, before = [], 0
     for fragment in fragments:
-        scan = table.scan(fragment, schema)
-        with scan.open() as files:
-            for batch, offsets in scan.read_range(files, schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS):
-                rows = offsets()
-                addresses = row_addresses(np.full(rows.size, fragment.id, np.int64), rows)
-                texts = values_below(batch.column(0), path[1:])
-                if allowed is not None:
-                    kept = np.isin(addresses, allowed, assume_unique=True)
-                    addresses, texts = addresses[kept], texts.filter(pa.array(kept))
-                try:
-                    read = _read(_as_texts(texts, tokenizer), addresses, tokenizer, numbers, before)
-                except CorruptFileError as error:
-                    raise error.retold(f"fragment {fragment.id}: {error.what}", path=table.uri) from error
-                before += read.lengths.size
-                found.append(read)
+        for texts, rows in read_column(table, path, fragment, batch_size=_BATCH_ROWS):
+            addresses = addresses_of(rows)
+            if allowed is not None:
+                kept = np.isin(addresses, allowed, assume_unique=True)
+                addresses, texts = addresses[kept], texts.filter(pa.array(kept))
+            try:
+                read = _read(_as_texts(texts, tokenizer), addresses, tokenizer, numbers, before)
+            except CorruptFileError as error:
+                raise error.retold(f"fragment {fragment.id}: {error.what}", path=table.uri) from error
+            before += read.lengths.size
+            found.append(read)
     return _gathered(found, list(numbers))
 
 

@@ -12,10 +12,10 @@ from lance_format.errors import CorruptFileError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment_list import FragmentList
-from lance_format.table.fragments.row_columns import row_ids_of
 from lance_format.table.indices.opening import index_path
-from lance_format.table.row_ids.index import RowIdIndex, row_addresses, split_addresses
+from lance_format.table.row_ids.index import row_addresses, split_addresses
 from lance_format.table.text_search.partition import Partition
+from lance_format.table.versions.row_places import find_row_ids
 from lance_format.table.versions.table_version import TableVersion
 
 Addresses = npt.NDArray[np.uint64]
@@ -62,10 +62,7 @@ def live_documents(table: TableVersion, partition: Partition) -> Addresses:
 
 
 def _by_ids(table: TableVersion, row_ids: Addresses, covered: npt.NDArray[np.int64]) -> Addresses:
-    nothing = Schema(())
-    scans = [table.scan(fragment, nothing) for fragment in table.manifest.fragments]
-    known = ((scan.fragment.id, ids, scan.deleted_rows()) for scan in scans if (ids := row_ids_of(scan)) is not None)
-    fragment_ids, offsets = RowIdIndex(known).find(row_ids)
+    fragment_ids, offsets = find_row_ids(table, row_ids)
     there = np.isin(fragment_ids, covered)
     found = np.full(row_ids.size, NO_ROW)
     found[there] = row_addresses(fragment_ids[there], offsets[there])

@@ -60,8 +60,6 @@ class SearchTarget:
         """
         path = find_field(table.manifest.schema, column)
         check_searchable(path)
-        if table.manifest.fragments.repeated_ids:
-            raise NotSupportedError("fragments of this table share ids; compact it first")
         parts = parts_of(table.manifest.indices, path[-1].id)
         facts = [load_facts(table, index) for index in parts]
         rules = [found.rules for found in facts]

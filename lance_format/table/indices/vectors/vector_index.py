@@ -30,7 +30,7 @@ from lance_format.table.indices.opening import opening
 from lance_format.table.indices.row_finder import RowIds, UnusableError
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.vectors.codes import Codes, FlatCodes, ProductCodes, ScalarCodes
-from lance_format.vectors.metrics import Distances, Vector, Vectors
+from lance_format.vectors.metrics import Distances, Vector, Vectors, vectors_of
 
 VECTOR = "Vector"
 """Their type in `list_indices`."""
@@ -172,8 +172,7 @@ class VectorIndexReader:
         ids, codes = (rows[name].chunk(0) for name in (ROW_ID.name, self.index.codes.column.name))
         if ids.null_count or codes.null_count or codes.values.null_count:
             raise CorruptFileError("a row of a vector index has no id or no code", path=self._path)
-        values = codes.values.slice(codes.offset * width, len(codes) * width).to_numpy()
-        found = Partition(ids.to_numpy(), values.reshape(len(codes), width))
+        found = Partition(ids.to_numpy(), vectors_of(codes))
         self._table.cache.put(key, found, found.row_ids.nbytes + found.codes.nbytes)
         return found
 

@@ -25,8 +25,8 @@ from lance_format.progress import Work, advance
 from lance_format.proto import index_pb2
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.fragments.row_columns import ROW_ID, LiveRows, row_column
-from lance_format.table.indices.column_values import narrowed, values_below
+from lance_format.table.fragments.row_columns import ROW_ID, row_column
+from lance_format.table.indices.column_values import narrowed, read_column, values_below
 from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart, refuse_others, take_whole_number
 from lance_format.table.indices.opening import index_path
 from lance_format.table.indices.row_finder import RowIds, UnusableError
@@ -34,7 +34,7 @@ from lance_format.table.indices.vectors.vector_file import write_vectors
 from lance_format.table.indices.vectors.vector_index import Partition, VectorIndexReader
 from lance_format.table.indices.written_parts import WrittenParts, plan_row_update, write_part
 from lance_format.table.versions.table_version import Draft, TableVersion
-from lance_format.vectors.metrics import Vectors, check_metric, numbers_of, parse_metric
+from lance_format.vectors.metrics import Vectors, check_metric, parse_metric, vectors_of
 from lance_format.vectors.training import ModelParameters, VectorModel, usable
 
 _LOGGER = logging.getLogger(__name__)
@@ -285,20 +285,10 @@ def _model(part: PlannedIndexPart) -> VectorModel:
 
 def _read(table: TableVersion, path: Sequence[Field], fragment: FragmentMetadata) -> Iterator[tuple[Vectors, RowIds]]:
     """Yield the vectors of a fragment that are not null, with the ids of their rows."""
-    schema = Schema((narrowed(path),), {})
-    scan = table.scan(fragment, schema)
-    with scan.open() as files:
-        for batch, offsets in scan.read_range(files, schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS):
-            ids = row_column(ROW_ID, LiveRows(scan, offsets, 0)).to_numpy()
-            vectors, is_there = _numbers(values_below(batch.column(0), path[1:]))
-            yield (vectors, ids) if is_there.all() else (vectors[is_there], ids[is_there])
-
-
-def _numbers(array: pa.Array) -> tuple[Vectors, npt.NDArray[np.bool_]]:
-    """Return the numbers of vectors, of which null ones count as 0, and whether each vector is there."""
-    width = array.type.list_size
-    values = array.values.slice(array.offset * width, len(array) * width)
-    return numbers_of(values).reshape(len(array), width), array.is_valid().to_numpy(zero_copy_only=False)
+    for values, rows in read_column(table, path, fragment, batch_size=_BATCH_ROWS):
+        ids, is_there = row_column(ROW_ID, rows).to_numpy(), values.is_valid().to_numpy(zero_copy_only=False)
+        vectors = vectors_of(values)
+        yield (vectors, ids) if is_there.all() else (vectors[is_there], ids[is_there])
 
 
 def _sample(
@@ -319,8 +309,8 @@ def _sample(
         chosen = live[random.random(live.size) < share] if share < 1 else live
         for start in range(0, chosen.size, _BATCH_ROWS):
             batch = scan.take_physical(chosen[start : start + _BATCH_ROWS])
-            vectors, is_there = _numbers(values_below(batch.column(0), path[1:]))
-            kept = vectors[is_there]
+            values = values_below(batch.column(0), path[1:]).drop_null()
+            kept = vectors_of(values)
             found.append(kept[usable(kept, parameters.metric)].astype(np.float32))
     return np.concatenate(found)
 

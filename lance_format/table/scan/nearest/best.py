@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.scan.nearest.query import Nearest
+from lance_format.table.scan.ranked import Addresses
 from lance_format.vectors.metrics import Distances
-
-Addresses = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

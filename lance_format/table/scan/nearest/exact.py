@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.table.fragments.row_columns import LiveRows
-from lance_format.table.row_ids.index import row_addresses, split_addresses
-from lance_format.table.scan.nearest.best import Addresses, Hits, NearestRows
+from lance_format.table.fragments.row_columns import LiveRows, addresses_of
+from lance_format.table.row_ids.index import split_addresses
+from lance_format.table.scan.nearest.best import Hits, NearestRows
 from lance_format.table.scan.nearest.query import Nearest
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.projection import plan_projection
+from lance_format.table.scan.ranked import Addresses
 from lance_format.table.scan.scanned_fragment import Window
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.take import take_found
@@ -53,7 +54,7 @@ class VectorScanner(LanceScanner):
             for batch, rows in self._read_fragments(ranges, window, meter):
                 vectors = self._projection.apply(batch).column(0)
                 for found, distances in zip(best, nearest.distances(vectors, metric), strict=True):
-                    found.add(distances, _locating(rows))
+                    found.add(distances, partial(_located, rows))
         return [found.hits for found in best]
 
 
@@ -96,9 +97,5 @@ def measure(table: TableVersion, nearest: Nearest, query: int, metric: str, addr
     return best.hits
 
 
-def _locating(rows: LiveRows) -> Callable[[npt.NDArray[np.int64]], Addresses]:
-    def locate(chosen: npt.NDArray[np.int64]) -> Addresses:
-        offsets = rows.offsets[chosen]
-        return row_addresses(np.full(offsets.size, rows.scan.fragment.id, np.int64), offsets)
-
-    return locate
+def _located(rows: LiveRows, chosen: npt.NDArray[np.int64]) -> Addresses:
+    return addresses_of(rows)[chosen]

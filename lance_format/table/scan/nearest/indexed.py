@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +29,9 @@ from lance_format.table.scan.nearest.exact import VectorScanner, measure
 from lance_format.table.scan.nearest.query import Nearest
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.ranked import Addresses, filtered_addresses
-from lance_format.table.scan.take import row_finder
+from lance_format.table.versions.row_places import FindRows, row_finder
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.vectors.metrics import Distances, Vector, distances_to
-
-FindRows: TypeAlias = Callable[[RowIds], tuple[RowOffsets, RowOffsets]]
 
 _LOGGER = logging.getLogger(__name__)
 _MINIMUM_NPROBES = 20

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.vectors.metrics import check_metric, default_metric, distances_to, numbers_of, parse_metric
+from lance_format.vectors.metrics import check_metric, default_metric, distances_to, parse_metric, vectors_of
 
 DISTANCE = "_distance"
 QUERY_INDEX = "query_index"
@@ -57,11 +57,6 @@ class VectorType:
             f"column {column!r} has no vectors, but {value_type}; fixed-size lists of floating-point numbers, or of"
             " uint8, are needed"
         )
-
-    def values(self, array: pa.Array) -> npt.NDArray[Any]:
-        """Return the numbers of all vectors of an array, `[num_vectors, dimension]`; null numbers count as 0."""
-        start, size = array.offset * self.dimension, len(array) * self.dimension
-        return numbers_of(array.values.slice(start, size)).reshape(len(array), self.dimension)
 
 
 def _storage(value_type: pa.DataType) -> pa.DataType:
@@ -188,7 +183,7 @@ class Nearest:
         return [total]
 
     def _single(self, query: npt.NDArray[Any], array: pa.Array, metric: str) -> npt.NDArray[np.float32]:
-        found = distances_to(query, self.vector_type.values(array), metric)
+        found = distances_to(query, vectors_of(array), metric)
         if array.null_count:
             found[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
         return found
