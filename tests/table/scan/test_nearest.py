@@ -34,6 +34,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"q": []}, "q of nearest has 0 numbers"),
     ({"q": [[1, 2, 3, 4], [1]]}, "not a vector of numbers"),
     ({"q": ["a", "b", "c", "d"]}, "not a vector of numbers"),
+    ({"q": ["1", "2", "3", "4"]}, "not a vector of numbers"),
+    ({"q": [1j, 2, 3, 4]}, "not a vector of numbers"),
+    ({"q": [10**400, 2, 3, 4]}, "not a vector of numbers"),
     ({"q": np.zeros((2, 2, 4))}, "not a vector of numbers"),
     ({"k": 0}, "k of nearest is 0; a whole number from 1 on is needed"),
     ({"k": 1.5}, "k of nearest is 1.5"),
@@ -69,6 +72,14 @@ def test_forms_of_queries(table: LanceDataset) -> None:
     assert several.drop(["query_index"]) == expected
     builder = ScannerBuilder(table).nearest("v", numbers, 10).prefilter(True).fast_search(False)
     assert builder.disable_scoring_autoprojection(False).to_scanner().to_table() == expected
+
+
+def test_bounds_beyond_32_bits(table: LanceDataset) -> None:
+    nearest = {"column": "v", "q": [1, 2, 3, 4], "k": 5}
+    expected = table.to_table(nearest=nearest)
+    for bounds in ((-(10**400), 10**400), (-1e300, 1e300)):
+        assert table.to_table(nearest={**nearest, "distance_range": bounds}) == expected
+    assert table.to_table(nearest={**nearest, "distance_range": (1e300, None)}).num_rows == 0
 
 
 def test_all_rows_by_tasks(table: LanceDataset) -> None:

@@ -257,8 +257,9 @@ def _as_numbers(given: object) -> npt.NDArray[np.float64] | None:
     if isinstance(given, pa.ChunkedArray | pa.Array):
         given = given.to_pylist()
     try:
-        return np.asarray(given, np.float64)
-    except (TypeError, ValueError):
+        found = np.asarray(given)
+        return found.astype(np.float64) if found.dtype.kind in "biufO" else None
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
@@ -276,5 +277,14 @@ def _range(given: object) -> tuple[float, float]:
     for bound, default in zip(given, (-math.inf, math.nan), strict=True):
         if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float | np.number)):
             raise InvalidInputError(f"distance_range of nearest has the bound {bound!r}; a number is needed")
-        bounds.append(default if bound is None else float(np.float32(bound)))
+        bounds.append(default if bound is None else _rounded(bound))
     return bounds[0], bounds[1]
+
+
+def _rounded(bound: Any) -> float:
+    """Return a bound as a distance, of 32 bits; those that are too large are infinite."""
+    try:
+        with np.errstate(over="ignore"):
+            return float(np.float32(bound))
+    except OverflowError:
+        return math.inf if bound > 0 else -math.inf
