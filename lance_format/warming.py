@@ -19,6 +19,7 @@ from lance_format.kernels.posting_lists import decode_early_positions, decode_po
 from lance_format.masks import filter_values
 from lance_format.table.dataset.dataset import dataset
 from lance_format.table.dataset.write_dataset import write_dataset
+from lance_format.table.indices.index_config import IndexConfig
 from lance_format.table.text_search.postings import (
     CorpusStatistics,
     Postings,
@@ -26,8 +27,8 @@ from lance_format.table.text_search.postings import (
     find_phrase,
     score_documents,
 )
-from lance_format.table.text_search.token_rules import PLAIN
-from lance_format.table.text_search.tokenizing import Tokenizer
+from lance_format.texts.token_rules import PLAIN
+from lance_format.texts.tokenizing import Tokenizer
 from lance_format.vectors.clustering import cluster
 from lance_format.vectors.codes import ProductCodes, ScalarCodes
 from lance_format.vectors.metrics import distances_to
@@ -96,6 +97,7 @@ def _index(path: str) -> None:
     for kind, given in {"BLOOMFILTER": "text = 'word 7'", "NGRAM": "contains(text, 'word')"}.items():
         stored.create_scalar_index("text", kind)
         stored.to_table(filter=given)
+    stored.create_scalar_index("text", IndexConfig("INVERTED", {"with_position": True}))
 
 
 def _aggregate() -> None:

@@ -38,7 +38,10 @@ from connector.procedures.versions import (
 )
 from lance_format import InvalidInputError
 
-_INDEX_TYPES = "ZONEMAP, BTREE, BITMAP, LABEL_LIST, BLOOMFILTER, NGRAM, or of vectors IVF_FLAT, IVF_PQ or IVF_SQ"
+_INDEX_TYPES = (
+    "ZONEMAP, BTREE, BITMAP, LABEL_LIST, BLOOMFILTER, NGRAM, for text search INVERTED,"
+    " or of vectors IVF_FLAT, IVF_PQ or IVF_SQ"
+)
 _TEXT, _LONG, _REAL, _FLAG = StringType(), LongType(), DoubleType(), BooleanType()
 _TIME, _INTERVAL = TimestampType(), DayTimeIntervalType()
 _TABLE = Parameter("table", _TEXT, "the table, a branch as t.branch_b, or a path in backticks", None)
@@ -110,6 +113,18 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("max_iters", _LONG, "of these: maximum number of steps of that, 50 by default"),
             Parameter("num_sub_vectors", _LONG, "of IVF_PQ: by default one per 16 numbers"),
             Parameter("num_bits", _LONG, "of IVF_PQ: 8 or 4 bits per sub-vector, 8 by default"),
+            Parameter("with_position", _FLAG, "of INVERTED: store positions, which phrases need; false by default"),
+            Parameter("base_tokenizer", _TEXT, "of INVERTED: simple, whitespace, raw or ngram; simple by default"),
+            Parameter("language", _TEXT, "of INVERTED: of stems and stop words, English by default"),
+            Parameter("max_token_length", _LONG, "of INVERTED: drop words of as many bytes and more, 40 by default"),
+            Parameter("lower_case", _FLAG, "of INVERTED: ignore case; true by default"),
+            Parameter("stem", _FLAG, "of INVERTED: reduce words to stems; true by default, but for ngram"),
+            Parameter("remove_stop_words", _FLAG, "of INVERTED: drop stop words; true by default, but for ngram"),
+            Parameter("custom_stop_words", ArrayType(_TEXT), "of INVERTED: these instead of those of the language"),
+            Parameter("ascii_folding", _FLAG, "of INVERTED: ignore accents; true by default"),
+            Parameter("min_ngram_length", _LONG, "of INVERTED with ngram: least number of characters, 3 by default"),
+            Parameter("max_ngram_length", _LONG, "of INVERTED with ngram: greatest number of these, 3 by default"),
+            Parameter("prefix_only", _FLAG, "of INVERTED with ngram: only beginnings of texts; false by default"),
         ),
     ),
     "refresh_index": Procedure(

@@ -239,6 +239,18 @@ class TableUpkeep:
         numBits: int | None = None,
         sampleRate: int | None = None,
         maxIters: int | None = None,
+        withPosition: bool | None = None,
+        baseTokenizer: str | None = None,
+        language: str | None = None,
+        maxTokenLength: int | None = None,
+        lowerCase: bool | None = None,
+        stem: bool | None = None,
+        removeStopWords: bool | None = None,
+        customStopWords: list[str] | None = None,
+        asciiFolding: bool | None = None,
+        minNgramLength: int | None = None,
+        maxNgramLength: int | None = None,
+        prefixOnly: bool | None = None,
     ) -> IndexResult:
         """Create an index of a column by a Spark job.
 
@@ -247,8 +259,8 @@ class TableUpkeep:
         column : str
             The column, or the dotted path of a field below structs.
         indexType : str
-            `ZONEMAP`, `BTREE`, `BITMAP`, `LABEL_LIST`, `BLOOMFILTER` or `NGRAM`; of vectors, which `vectorSearch` finds
-            by it, `IVF_FLAT`, `IVF_PQ` or `IVF_SQ`.
+            `ZONEMAP`, `BTREE`, `BITMAP`, `LABEL_LIST`, `BLOOMFILTER` or `NGRAM`; of texts, which `textSearch` finds by
+            it, `INVERTED`; of vectors, which `vectorSearch` finds by it, `IVF_FLAT`, `IVF_PQ` or `IVF_SQ`.
         name : str, optional
             By default the column with `_idx`.
         replace : bool
@@ -263,6 +275,8 @@ class TableUpkeep:
             Of `BLOOMFILTER`: that a zone is read in vain, 0.00057 by default.
         distanceType, numPartitions, numSubVectors, numBits, sampleRate, maxIters
             Of vectors; see `metric` and others of `LanceDataset.create_index`.
+        withPosition, baseTokenizer, language, maxTokenLength, lowerCase, stem, removeStopWords, customStopWords
+            Of `INVERTED`, with `asciiFolding`, `minNgramLength`, `maxNgramLength` and `prefixOnly`; see `IndexConfig`.
 
         Raises
         ------
@@ -288,6 +302,18 @@ class TableUpkeep:
             num_bits=numBits,
             sample_rate=sampleRate,
             max_iters=maxIters,
+            with_position=withPosition,
+            base_tokenizer=baseTokenizer,
+            language=language,
+            max_token_length=maxTokenLength,
+            lower_case=lowerCase,
+            stem=stem,
+            remove_stop_words=removeStopWords,
+            custom_stop_words=customStopWords,
+            ascii_folding=asciiFolding,
+            min_ngram_length=minNgramLength,
+            max_ngram_length=maxNgramLength,
+            prefix_only=prefixOnly,
         )
         return _as(IndexResult, made)[0]
 

@@ -110,3 +110,33 @@ class VectorIndexDetails(_message.Message):
     flat: VectorIndexDetails.FlatCodes
     hints: _containers.ScalarMap[str, str]
     def __init__(self, metric: _Optional[_Union[VectorIndexDetails.Metric, str]] = ..., graph: _Optional[_Union[VectorIndexDetails.Graph, _Mapping]] = ..., product: _Optional[_Union[VectorIndexDetails.ProductCodes, _Mapping]] = ..., scalar: _Optional[_Union[VectorIndexDetails.ScalarCodes, _Mapping]] = ..., rotated: _Optional[_Union[VectorIndexDetails.RotatedCodes, _Mapping]] = ..., flat: _Optional[_Union[VectorIndexDetails.FlatCodes, _Mapping]] = ..., hints: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class TextIndexDetails(_message.Message):
+    __slots__ = ("base_tokenizer", "language", "with_position", "max_token_length", "lower_case", "stem", "remove_stop_words", "ascii_folding", "min_ngram_length", "max_ngram_length", "prefix_only", "block_size", "format_version")
+    BASE_TOKENIZER_FIELD_NUMBER: _ClassVar[int]
+    LANGUAGE_FIELD_NUMBER: _ClassVar[int]
+    WITH_POSITION_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOKEN_LENGTH_FIELD_NUMBER: _ClassVar[int]
+    LOWER_CASE_FIELD_NUMBER: _ClassVar[int]
+    STEM_FIELD_NUMBER: _ClassVar[int]
+    REMOVE_STOP_WORDS_FIELD_NUMBER: _ClassVar[int]
+    ASCII_FOLDING_FIELD_NUMBER: _ClassVar[int]
+    MIN_NGRAM_LENGTH_FIELD_NUMBER: _ClassVar[int]
+    MAX_NGRAM_LENGTH_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_ONLY_FIELD_NUMBER: _ClassVar[int]
+    BLOCK_SIZE_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    base_tokenizer: str
+    language: str
+    with_position: bool
+    max_token_length: int
+    lower_case: bool
+    stem: bool
+    remove_stop_words: bool
+    ascii_folding: bool
+    min_ngram_length: int
+    max_ngram_length: int
+    prefix_only: bool
+    block_size: int
+    format_version: int
+    def __init__(self, base_tokenizer: _Optional[str] = ..., language: _Optional[str] = ..., with_position: bool = ..., max_token_length: _Optional[int] = ..., lower_case: bool = ..., stem: bool = ..., remove_stop_words: bool = ..., ascii_folding: bool = ..., min_ngram_length: _Optional[int] = ..., max_ngram_length: _Optional[int] = ..., prefix_only: bool = ..., block_size: _Optional[int] = ..., format_version: _Optional[int] = ...) -> None: ...

@@ -16,7 +16,7 @@ import pytest
 import lance_format
 import lance_format.query
 from lance_format import CorruptFileError, DatasetNotFoundError, InvalidInputError, NotSupportedError
-from lance_format.table.text_search.stop_words import KNOWN, stop_words_of
+from lance_format.texts.stop_words import KNOWN, stop_words_of
 
 WORDS = [
     "owl",

@@ -17,8 +17,12 @@ from tests.spark.conftest import Catalog
 TEXTS = ["an owl", "two owls and an owl", "an emu", None, "the owl sees the emu", "nothing", "emu emu emu", "owl"]
 
 
+def _notes() -> pa.Table:
+    return pa.table({"id": pa.array(range(len(TEXTS))), "note": TEXTS, "other": [None, *TEXTS[1:]]})
+
+
 def _write(path: str) -> str:
-    rows = pa.table({"id": pa.array(range(len(TEXTS))), "note": TEXTS, "other": [None, *TEXTS[1:]]})
+    rows = _notes()
     lance_format.write_dataset(rows, path, max_rows_per_file=3)
     lance.dataset(path).create_scalar_index("note", "INVERTED", with_position=True)
     lance_format.write_dataset(rows.slice(0, 2), path, mode="append")
@@ -77,6 +81,38 @@ def test_tables_of_catalogs(catalog: Catalog) -> None:
     assert sorted(catalog.sql(search)) == [(2,), (3,)]
     catalog.sql("DELETE FROM @.t WHERE id = 2")
     assert catalog.sql(search) == [(3,)]
+
+
+def test_an_index_by_sql(catalog: Catalog) -> None:
+    lance_format.write_dataset(_notes(), catalog.path("t"), max_rows_per_file=3)
+    catalog.sql("CREATE INDEX words ON @.t USING fts (note) OPTIONS (with_position = TRUE, stem = false)")
+    assert catalog.sql("SELECT name, type FROM @.t.indices") == [("words", "Inverted")]
+    search = "SELECT id FROM text_search('@.t', '%s', 20)"
+    for text in ("owl", "owl emu", '"the owl"'):
+        found = catalog.sql(search % text)
+        assert sorted(found) == sorted((number,) for _, number in _expected(catalog.path("t"), text, limit=20))
+    catalog.sql("INSERT INTO @.t VALUES (9, 'a quokka', NULL)")
+    assert catalog.sql(search % "quokka") == [(9,)]
+    catalog.sql(f"CALL {catalog.name}.system.refresh_index('@.t')")
+    table = lance_format.dataset(catalog.path("t"))
+    ids = set[int]().union(*(index["fragment_ids"] for index in table.list_indices()))
+    assert ids == {fragment.fragment_id for fragment in table.get_fragments()}
+    assert catalog.sql(search % "quokka") == [(9,)]
+    catalog.refuses("CREATE INDEX i ON @.t USING fts (note) OPTIONS (language = 'Klingon')", "language is 'Klingon'")
+    catalog.refuses("CREATE INDEX i ON @.t USING fts (note) OPTIONS (stem = 3)", "stem")
+    catalog.refuses("CREATE INDEX i ON @.t USING inverted (id)", "strings and lists of strings")
+
+
+def test_an_index_by_a_method(spark: SparkSession, path: str, way: str) -> None:
+    lance_format.write_dataset(_notes(), path, max_rows_per_file=3)
+    table = LanceTable.forPath(spark, path)
+    made = table.createIndex(
+        "note", "INVERTED", customStopWords=["emu"], minNgramLength=2, withPosition=True, baseTokenizer="whitespace"
+    )
+    assert (made.name, made.type, made.fragments) == ("note_idx", "Inverted", 3)
+    assert _expected(path, "owl") == _rows(table.textSearch("owl"))
+    assert table.textSearch("emu").count() == 0
+    assert _expected(path, '"the owl"') == _rows(table.textSearch('"the owl"'))
 
 
 @pytest.mark.parametrize(

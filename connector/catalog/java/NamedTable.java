@@ -67,6 +67,7 @@ class NamedTable extends LanceTable implements TruncatableTable, SupportsIndex {
       if (key.equals(SupportsIndex.PROP_TYPE)) arguments.put("index_type", value);
       else if (value.matches("-?[0-9]{1,18}")) arguments.put(key, Long.valueOf(value));
       else if (value.matches("[0-9]{0,9}[.][0-9]{1,18}")) arguments.put(key, Double.valueOf(value));
+      else if (value.matches("(?i)true|false")) arguments.put(key, Boolean.valueOf(value));
       else arguments.put(key, value);
     }
     if (indexExists(index)) Platform.throwException(new IndexAlreadyExistsException(index, name, Option.empty()));

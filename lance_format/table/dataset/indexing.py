@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lance_format.arguments import checked_methods
+from lance_format.errors import InvalidInputError
 from lance_format.progress import Report, Work, reported
 from lance_format.table.indices.building import IndexPlan, create_scalar_index, plan_scalar_index
 from lance_format.table.indices.catalog import describe_index, drop_index
@@ -32,6 +33,7 @@ class DatasetIndices(OpenTable):
         replace: bool = True,
         train: bool = True,
         progress: Report = None,
+        **parameters: Any,
     ) -> None:
         """Create an index of a column; scans use it to skip rows that cannot match a filter.
 
@@ -39,7 +41,7 @@ class DatasetIndices(OpenTable):
         ----------
         column : str or sequence of str
             Name of the column, or the dotted path of a field below structs. A sequence holds exactly one.
-        index_type : {"ZONEMAP", "BTREE", "BITMAP", "LABEL_LIST", "BLOOMFILTER", "NGRAM"} or IndexConfig
+        index_type : {"ZONEMAP", "BTREE", "BITMAP", "LABEL_LIST", "BLOOMFILTER", "NGRAM", "INVERTED"} or IndexConfig
             An `IndexConfig`, ours or pylance's, also holds parameters.
         name : str, optional
             Name of the index, by default that of the column with `_idx`.
@@ -50,12 +52,20 @@ class DatasetIndices(OpenTable):
             `optimize.optimize_indices()`.
         progress : callable or bool, optional
             A function that is called with a `Progress`, or True for a bar.
+        **parameters
+            Of the kind, where `index_type` is its name; see `IndexConfig`.
 
         Raises
         ------
+        InvalidInputError
+            If there is no such column, or a parameter is unknown or invalid.
         NotSupportedError
             If the index type is another one, or the column of a type that it cannot hold.
         """
+        if parameters:
+            if not isinstance(index_type, str):
+                raise InvalidInputError(f"{min(parameters)} is given beside {index_type!r}, which has parameters")
+            index_type = IndexConfig(index_type, parameters)
         with reported(progress, "index", Work.INDEXING):
             self._move(lambda table: create_scalar_index(table, column, index_type, name, replace=replace, train=train))
 

@@ -178,8 +178,7 @@ def plan_scalar_index(
     column : str or sequence of str
         Name of the column, or the dotted path of a field below structs. A sequence holds exactly one.
     index_type : str or IndexConfig
-        "ZONEMAP", "BTREE", "BITMAP", "LABEL_LIST", "BLOOMFILTER" or "NGRAM", in either form, or an object with the
-        attributes of an `IndexConfig`.
+        A kind of `IndexConfig`, or an object with the attributes of one.
     name : str, optional
         Name of the index, by default that of the column with `_idx`.
     replace : bool

@@ -23,16 +23,20 @@ class IndexConfig:
     Parameters
     ----------
     index_type : str
-        "ZONEMAP", "BTREE", "BITMAP", "LABEL_LIST", "BLOOMFILTER" or "NGRAM", or of vectors "IVF_FLAT", "IVF_PQ" or
-        "IVF_SQ".
+        "ZONEMAP", "BTREE", "BITMAP", "LABEL_LIST", "BLOOMFILTER" or "NGRAM", for text search "INVERTED" or "FTS", or of
+        vectors "IVF_FLAT", "IVF_PQ" or "IVF_SQ".
     parameters : mapping of str to object
         Of ZONEMAP: `rows_per_zone`, by default 8192: smaller zones skip more rows and make a larger index. `use_seeds`:
         whether to update the index from statistics in data files, even if these leave open which rows are null, and
         whether pylance stores them in its files too; by default for values of more than 8 bytes. Of BTREE:
         `zone_size`, by default 4096: the number of values that are read together. Of BLOOMFILTER: `number_of_items`, by
         default 8192: the number of rows per zone, and `probability`, by default 0.00057: that a zone is read in vain.
-        Of vectors: see `LanceDataset.create_index`, whose `metric` is called `distance_type`, too. The others have
-        none.
+        Of vectors: see `LanceDataset.create_index`, whose `metric` is called `distance_type`, too. Of INVERTED, with
+        pylance's defaults: `with_position`: whether to store positions, which phrases need. `base_tokenizer`: "simple",
+        "whitespace", "raw" or "ngram". `language`, `stem`, `remove_stop_words` and `custom_stop_words`.
+        `max_token_length`: words of as many bytes and more are dropped. `lower_case` and `ascii_folding`: whether case
+        and accents are ignored. Of "ngram" only, `min_ngram_length`, `max_ngram_length` and `prefix_only`. The others
+        have none.
     """
 
     index_type: str

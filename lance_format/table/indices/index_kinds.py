@@ -18,9 +18,12 @@ from lance_format.table.indices.kinds.label_list_index import has_labels
 from lance_format.table.indices.kinds.ngram_file import write_trigrams
 from lance_format.table.indices.kinds.ngram_index import is_text
 from lance_format.table.indices.row_kind import RowIndexKind
+from lance_format.table.indices.texts.partition_file import FORMAT_VERSION
+from lance_format.table.indices.texts.text_kind import TextIndexKind, write_texts
 from lance_format.table.indices.vectors.vector_index import VECTOR
 from lance_format.table.indices.vectors.vector_kind import VectorKind, quantization_of
 from lance_format.table.indices.zone_map_kind import ZoneMapKind
+from lance_format.texts.tokenizing import has_texts
 
 _ALL: tuple[IndexKind[Any, Any], ...] = (
     ZoneMapKind(),
@@ -44,6 +47,14 @@ _ALL: tuple[IndexKind[Any, Any], ...] = (
         by_address=True,
     ),
     RowIndexKind("NGRAM", "lance.table.NGramIndexDetails", write_trigrams, is_text, "strings"),
+    TextIndexKind(
+        "INVERTED",
+        "lance.table.InvertedIndexDetails",
+        write_texts,
+        has_texts,
+        "strings and lists of strings",
+        version=FORMAT_VERSION,
+    ),
     *(VectorKind(f"IVF_{quantization}", quantization) for quantization in ("FLAT", "PQ", "SQ")),
 )
 
@@ -59,4 +70,5 @@ def made_here(index: IndexMetadata) -> IndexKind[Any, Any] | None:
 def kind_called(name: str) -> IndexKind[Any, Any] | None:
     """Return the kind of a name, in any case, with underscores or without; None if it is not made here."""
     spelled = name.upper().replace("_", "")
+    spelled = "INVERTED" if spelled == "FTS" else spelled
     return next((kind for kind in KINDS.values() if kind.name.replace("_", "") == spelled), None)

@@ -175,7 +175,7 @@ class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
     ----------
     name : str
     details_name : str
-        Of its protobuf, which is empty.
+        Of its protobuf.
     write_rows : callable
     holds : callable
         Returns whether it holds values of a type.
@@ -209,6 +209,10 @@ class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
         found = {known.name: known.take(left) for known in self.parameters}
         refuse_others(left, self.name, [known.name for known in self.parameters])
         return found
+
+    def serialize_details(self, parameters: Mapping[str, Any]) -> bytes:  # noqa: ARG002
+        """Return the protobuf of a part with parameters."""
+        return b""
 
     def knows(self, index: IndexMetadata) -> bool:
         """See `IndexKind.knows`."""
@@ -263,7 +267,8 @@ class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
         def write(open_file: OpenFile) -> Mapping[str, int]:
             return self.write_rows(rows, part.details, open_file)
 
-        return write_part(table, uuid, part, fragment_ids, (self.details_name, b""), write, index_version=self.version)
+        details = (self.details_name, self.serialize_details(part.details))
+        return write_part(table, uuid, part, fragment_ids, details, write, index_version=self.version)
 
 
 def _gathered(

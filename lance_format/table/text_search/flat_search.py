@@ -15,8 +15,8 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.row_columns import addresses_of
 from lance_format.table.indices.column_values import read_column
 from lance_format.table.text_search.postings import CorpusStatistics, Postings
-from lance_format.table.text_search.tokenizing import Tokenizer, joined_texts
 from lance_format.table.versions.table_version import TableVersion
+from lance_format.texts.tokenizing import Tokenizer, joined_texts
 
 _BATCH_ROWS = 16 * 1024
 _TEXTS = (pa.string(), pa.large_string())

@@ -15,10 +15,10 @@ from lance_format.kernels.posting_lists import BLOCK_ROWS, decode_early_position
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.opening import index_path
-from lance_format.table.text_search.dictionary import TokenDictionary
-from lance_format.table.text_search.index_files import PartFile, open_file
+from lance_format.table.indices.texts.index_files import PartFile, open_file
 from lance_format.table.text_search.postings import Postings
 from lance_format.table.versions.table_version import TableVersion
+from lance_format.texts.dictionary import TokenDictionary
 
 _Loaded = TypeVar("_Loaded", TokenDictionary, "Documents")
 _VARINTS = {b"varint_delta_v1": True, b"fixed32_v1": False, None: False}

@@ -42,9 +42,9 @@ from lance_format.table.text_search.postings import (
     score_documents,
 )
 from lance_format.table.text_search.target import SearchTarget, indexed_columns
-from lance_format.table.text_search.token_rules import PLAIN
-from lance_format.table.text_search.tokenizing import Tokenizer
 from lance_format.table.versions.table_version import TableVersion
+from lance_format.texts.token_rules import PLAIN
+from lance_format.texts.tokenizing import Tokenizer
 
 TextRequest: TypeAlias = str | Mapping[str, Any] | FullTextQuery
 """A text, its columns too (`{"query": …, "columns": […]}`), or a query."""

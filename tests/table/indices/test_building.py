@@ -131,7 +131,7 @@ def test_indices_follow_rewritten_fragments(tmp_path: Path, kind: str, stable: b
     table = make(tmp_path, enable_stable_row_ids=stable)
     table.create_scalar_index("a", kind)
     table.create_scalar_index("s", "ZONEMAP", train=False)
-    lance.dataset(str(tmp_path)).create_scalar_index("s", "INVERTED", "words")
+    lance.dataset(str(tmp_path)).create_scalar_index("s", "INVERTED", "words", base_tokenizer="icu")
     table.checkout_latest()
     table.delete("a % 5 = 3")
     version = table.version
@@ -176,7 +176,7 @@ def test_parts(tmp_path: Path) -> None:
     [
         ("b", "ZONEMAP", {}, InvalidInputError, "'b'"),
         (["a", "n"], "ZONEMAP", {}, InvalidInputError, "of one"),
-        ("a", "FTS", {}, NotSupportedError, "FTS cannot be made; ZONEMAP, .* and IVF_SQ can"),
+        ("a", "RTREE", {}, NotSupportedError, "RTREE cannot be made; ZONEMAP, .* and IVF_SQ can"),
         ("a", None, {}, InvalidInputError, "IndexConfig"),
         ("a", IndexConfig("ZONEMAP", {"rows_per_zone": 0}), {}, InvalidInputError, "rows_per_zone is 0"),
         ("a", IndexConfig("ZONEMAP", {"rows_per_zone": True}), {}, InvalidInputError, "rows_per_zone is True"),

@@ -365,7 +365,7 @@ def test_a_rebuilt_index_does_not_cover_damaged_fragments(tmp_path: Path) -> Non
 
 def test_an_index_of_another_kind_is_dropped(tmp_path: Path) -> None:
     dataset = write(tmp_path)
-    lance.dataset(str(tmp_path)).create_scalar_index("name", "INVERTED")
+    lance.dataset(str(tmp_path)).create_scalar_index("name", "INVERTED", base_tokenizer="icu")
     for file in (tmp_path / "_indices").rglob("*.*"):
         file.unlink()
     report = lance_format.dataset(tmp_path).verify(repair=True)

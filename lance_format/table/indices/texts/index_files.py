@@ -22,8 +22,8 @@ from lance_format.file import ColumnProjection, FileReader, column_indices
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.opening import index_path, opening
-from lance_format.table.text_search.token_rules import TokenRules
 from lance_format.table.versions.table_version import TableVersion
+from lance_format.texts.token_rules import TokenRules
 
 METADATA_FILE = "metadata.lance"
 NEWEST_VERSION = 2

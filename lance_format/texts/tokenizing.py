@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from lance_format.errors import CorruptFileError
 from lance_format.kernels.text_tokens import measure_grams, split_grams, split_words
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.table.text_search.token_rules import TokenRules
-from lance_format.table.text_search.word_forms import WordForms, visible_characters, word_characters
+from lance_format.texts.token_rules import TokenRules
+from lance_format.texts.word_forms import WordForms, visible_characters, word_characters
 
 Counts = npt.NDArray[np.int64]
 
@@ -28,11 +28,14 @@ class Tokens:
         The index in `words` of each occurrence, text by text, dropped ones included.
     counts : int64[num_texts]
         Number of occurrences in each text, dropped ones included.
+    are_words : bool
+        Whether they follow each other. Sequences of characters are all at position 0.
     """
 
     words: list[str | None]
     codes: npt.NDArray[np.int32]
     counts: Counts
+    are_words: bool
 
     @property
     def texts(self) -> Counts:
@@ -42,6 +45,8 @@ class Tokens:
     @property
     def positions(self) -> Counts:
         """The position of each occurrence in its text, dropped ones counted, `int64[num_occurrences]`."""
+        if not self.are_words:
+            return np.zeros(self.codes.size, np.int64)
         starts = np.cumsum(self.counts) - self.counts
         return np.arange(self.codes.size) - np.repeat(starts, self.counts)
 
@@ -66,8 +71,7 @@ class Tokenizer:
     def query_tokens(self, text: str) -> list[tuple[str, int]]:
         """Return the tokens of a query in their order, and their positions."""
         tokens = self.split(pa.array([text]))
-        positions = tokens.positions if self.rules.base_tokenizer != "ngram" else np.zeros_like(tokens.positions)
-        found = zip((tokens.words[code] for code in tokens.codes.tolist()), positions.tolist(), strict=True)
+        found = zip((tokens.words[code] for code in tokens.codes.tolist()), tokens.positions.tolist(), strict=True)
         return [(word, position) for word, position in found if word is not None]
 
     def split(self, texts: pa.Array) -> Tokens:
@@ -88,7 +92,12 @@ class Tokenizer:
         words, counts = self._words(texts)
         encoded = words.dictionary_encode()
         forms = [self._forms.of(word) for word in encoded.dictionary.to_pylist()]
-        return Tokens(forms, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False), counts)
+        return Tokens(
+            forms,
+            encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False),
+            counts,
+            self.rules.base_tokenizer != "ngram",
+        )
 
     def _words(self, texts: pa.Array) -> tuple[pa.Array, Counts]:
         """Return the words of texts, and the number of each text's."""
@@ -120,13 +129,26 @@ def _bytes_of(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], Counts]:
     return np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), found
 
 
+def has_texts(value_type: pa.DataType) -> bool:
+    """Return whether values of a type are texts or lists of texts."""
+    if pa.types.is_list(value_type) or pa.types.is_large_list(value_type):
+        value_type = value_type.value_type
+    return bool(pa.types.is_string(value_type) or pa.types.is_large_string(value_type))
+
+
 def joined_texts(lists: pa.Array) -> pa.Array:
-    """Return the texts of lists, joined by spaces; nulls among them are left out, and a null list has no text."""
+    """Return the texts of lists, joined by spaces as in pylance.
+
+    Nulls among them are left out, and so are empty texts before the first other one; a null list has no text.
+    """
     lists = lists.cast(pa.list_(pa.large_string()))
-    parents, values = pc.list_parent_indices(lists), lists.flatten()
-    kept = values.is_valid()
-    if values.null_count:
-        parents, values = parents.filter(kept), values.filter(kept)
-    sizes = np.bincount(parents.to_numpy(), minlength=len(lists))
-    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
-    return pc.binary_join(pa.ListArray.from_arrays(offsets, values), pa.scalar(" ", pa.large_string()))
+    parents, values = pc.list_parent_indices(lists).to_numpy(), lists.flatten()
+    sizes = np.asarray(pc.fill_null(pc.binary_length(values), 0).to_numpy())
+    # The number of texts that are not empty, up to each and before each list.
+    so_far = np.cumsum(sizes > 0)
+    before = np.append(0, so_far)[np.searchsorted(parents, np.arange(len(lists)))]
+    kept = np.asarray(values.is_valid().to_numpy(zero_copy_only=False)) & (so_far > before[parents])
+    counts = np.bincount(parents[kept], minlength=len(lists))
+    offsets = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
+    parts = pa.ListArray.from_arrays(offsets, values.filter(pa.array(kept)))
+    return pc.binary_join(parts, pa.scalar(" ", pa.large_string()))

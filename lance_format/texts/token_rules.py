@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.table.text_search.stop_words import KNOWN, stop_words_of
+from lance_format.texts.stop_words import KNOWN, stop_words_of
 
 SPLITTERS = ("simple", "whitespace", "raw", "ngram")
 LANGUAGES = (
@@ -28,6 +30,28 @@ _ONLY: dict[str, tuple[Any, ...]] = {
     "document_granularity": ("row",),
 }
 """Values of further rules that change nothing."""
+
+BLOCK_DOCUMENTS = 128
+"""Number of documents in a block of a posting list."""
+
+_SWITCHES = ("with_position", "lower_case", "stem", "remove_stop_words", "ascii_folding", "prefix_only")
+_NEEDED = {
+    "max_token_length": "a whole number of bytes, or None is needed",
+    "min_ngram_length": "a number of characters from 1 to max_ngram_length is needed",
+    "max_ngram_length": "a number of characters is needed",
+    "base_tokenizer": f"one of {', '.join(SPLITTERS)} is needed",
+    "language": f"one of {', '.join(LANGUAGES)} is needed",
+    "custom_stop_words": "a list of words is needed",
+}
+_NEEDED_SWITCH = "True or False is needed"
+_STORED_FIRST = {"lance_tokenizer": "text"}
+_STORED_LAST = {
+    "block_size": BLOCK_DOCUMENTS,
+    "split_identifiers": False,
+    "split_on_numerics": False,
+    "preserve_original": False,
+    "index_operators": False,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +125,57 @@ class TokenRules:
         if isinstance(words, list) and all(isinstance(word, str) for word in words):
             known["custom_stop_words"] = frozenset(words)
         rules = cls(**known)
-        if not rules._is_plausible():
+        if rules._problem() is not None:
             raise CorruptFileError(f"malformed rules of tokens: {given!r}", path=path)
         rules._check_known()
         return rules
+
+    @classmethod
+    def asked(cls, parameters: Mapping[str, Any]) -> TokenRules:
+        """Return the rules that a user asks for.
+
+        Parameters
+        ----------
+        parameters : mapping of str to object
+            By name, others have their defaults: those of pylance, which does not stem `ngram` tokens.
+
+        Raises
+        ------
+        InvalidInputError
+            If one is unknown, or its value is not possible.
+        NotSupportedError
+            If texts cannot be split by these rules here.
+        """
+        given = {name: value for name, value in parameters.items() if value is not None or name == "max_token_length"}
+        for name, value in parameters.items():
+            if name not in cls.__slots__ and name not in _ONLY:
+                raise InvalidInputError(
+                    f"parameter {name!r} of an INVERTED index is unknown; there are {', '.join(cls.__slots__)}"
+                )
+            if name in _ONLY and value not in _ONLY[name]:
+                raise NotSupportedError(f"INVERTED indices with {name} {value!r} are not supported")
+        known: dict[str, Any] = {"custom_stop_words": None}
+        if given.get("base_tokenizer") == "ngram":
+            known |= {"stem": False, "remove_stop_words": False}
+        known |= {name: value for name, value in given.items() if name in cls.__slots__}
+        words = known["custom_stop_words"]
+        if isinstance(words, list | tuple) and all(isinstance(word, str) for word in words):
+            known["custom_stop_words"] = frozenset(words)
+        if isinstance(language := known.get("language"), str):
+            known["language"] = language.capitalize()
+        rules = cls(**known)
+        problem = rules._problem() or ("language" if rules.language not in LANGUAGES else None)
+        if problem is not None:
+            raise InvalidInputError(f"{problem} is {parameters.get(problem)!r}; {_NEEDED.get(problem, _NEEDED_SWITCH)}")
+        rules._check_known()
+        return rules
+
+    def serialize(self) -> str:
+        """Return the rules as a file of an index states them: JSON."""
+        stored = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        words = self.custom_stop_words
+        stored["custom_stop_words"] = None if words is None else sorted(words)
+        return json.dumps(_STORED_FIRST | stored | _STORED_LAST, ensure_ascii=False)
 
     @property
     def stop_words(self) -> frozenset[str]:
@@ -113,19 +184,22 @@ class TokenRules:
             return frozenset()
         return stop_words_of(self.language) if self.custom_stop_words is None else self.custom_stop_words
 
-    def _is_plausible(self) -> bool:
-        switches = ("with_position", "lower_case", "stem", "remove_stop_words", "ascii_folding", "prefix_only")
-        numbers = [self.min_ngram_length, self.max_ngram_length]
-        numbers += [] if self.max_token_length is None else [self.max_token_length]
+    def _problem(self) -> str | None:
+        """Return the name of a rule whose value is not possible; None if all are."""
+        names = [name for name in _SWITCHES if not isinstance(getattr(self, name), bool)]
+        numbers = [
+            "min_ngram_length",
+            "max_ngram_length",
+            *([] if self.max_token_length is None else ["max_token_length"]),
+        ]
+        names += [name for name in numbers if not _is_size(getattr(self, name))]
+        names += [name for name in ("base_tokenizer", "language") if not isinstance(getattr(self, name), str)]
         words = self.custom_stop_words
-        return (
-            all(isinstance(getattr(self, name), bool) for name in switches)
-            and all(isinstance(number, int) and 0 <= number < 2**32 for number in numbers)
-            and isinstance(self.base_tokenizer, str)
-            and isinstance(self.language, str)
-            and (words is None or isinstance(words, frozenset))
-            and 1 <= self.min_ngram_length <= self.max_ngram_length
-        )
+        if words is not None and not (isinstance(words, frozenset) and all(isinstance(word, str) for word in words)):
+            names.append("custom_stop_words")
+        if not names and not 1 <= self.min_ngram_length <= self.max_ngram_length:
+            names.append("min_ngram_length")
+        return names[0] if names else None
 
     def _check_known(self) -> None:
         if self.base_tokenizer not in SPLITTERS:
@@ -138,6 +212,10 @@ class TokenRules:
             raise NotSupportedError(
                 f"the stop words of {self.language} are not known here; those of {', '.join(KNOWN)} are"
             )
+
+
+def _is_size(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 2**32
 
 
 PLAIN = TokenRules(max_token_length=None, lower_case=False, stem=False, remove_stop_words=False, ascii_folding=False)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_format import CorruptFileError
-from lance_format.table.text_search.dictionary import TokenDictionary
+from lance_format.texts.dictionary import TokenDictionary, serialize_dictionary
 
 TOKENS = ["brown", "dog", "emu", "emus", "fox", "owl", "x1", "über"]
 _BYTES = base64.b64decode(
@@ -55,3 +55,26 @@ def test_damage_ends_in_an_error_or_in_other_tokens(at: int, value: int) -> None
 def test_truncation_is_an_error(size: int) -> None:
     with pytest.raises(CorruptFileError, match="x: malformed dictionary of tokens"):
         _list(_BYTES[:size])
+
+
+@given(st.sets(st.text(min_size=0, max_size=9), max_size=60))
+def test_written_dictionaries_are_read(words: set[str]) -> None:
+    tokens = sorted(words)
+    dictionary = TokenDictionary(serialize_dictionary([token.encode() for token in tokens]), "x")
+    assert dictionary.num_tokens == len(tokens)
+    assert [dictionary.find(token) for token in tokens] == list(range(len(tokens)))
+    assert list(dictionary.similar("", 99, "")) == tokens
+
+
+def test_nodes_of_many_transitions_are_written() -> None:
+    """All 256 bytes but those that are not in UTF-8, at several depths, and tokens of many bytes."""
+    characters = [chr(code) for code in range(1, 3000)]
+    tokens = sorted({*characters, *(2 * one for one in characters), "x" * 70_000, "x" * 70_000 + "y", ""})
+    dictionary = TokenDictionary(serialize_dictionary([token.encode() for token in tokens]), "x")
+    assert [dictionary.find(token) for token in tokens] == list(range(len(tokens)))
+
+
+def test_ends_of_tokens_are_shared() -> None:
+    stems = [f"stem{number:03}" for number in range(1000)]
+    tokens = sorted(stem + end for stem in stems for end in ("", "er", "ers", "ing"))
+    assert len(serialize_dictionary([token.encode() for token in tokens])) < 8_000

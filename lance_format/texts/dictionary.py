@@ -15,15 +15,27 @@ Addresses of targets are distances from the end of the node. Nodes only refer to
 
 from __future__ import annotations
 
+import functools
+import itertools
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from lance_format.errors import CorruptFileError
+from lance_format.kernels.token_automaton import (
+    MANY_TRANSITIONS,
+    checksum_crc32c,
+    compile_automaton,
+    most_automaton_bytes,
+)
 from lance_format.lazy_dataclasses import dataclass
 
 _VERSION = 3
 _HEADER, _FOOTER = struct.Struct("<QQ"), struct.Struct("<QQI")
-_MANY_TRANSITIONS = 32
+_CRC32C_POLYNOMIAL = 0x82F63B78
+_CHECKSUM_ADDEND = 0xA282EAD8
 _COMMON = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
 """Input bytes by their number in a state, from 1 on."""
 
@@ -160,7 +172,7 @@ class TokenDictionary:
             count = 256 if count == 1 else count
         at -= 1
         target_size, output_size = self._data[at] >> 4, self._data[at] & 0x0F
-        inputs = at - (256 if count > _MANY_TRANSITIONS else 0)
+        inputs = at - (256 if count > MANY_TRANSITIONS else 0)
         targets = inputs - count
         outputs = targets - count * target_size
         is_final = bool(state & 0x40)
@@ -185,6 +197,37 @@ class TokenDictionary:
 
     def _damaged(self, what: str) -> CorruptFileError:
         return CorruptFileError(f"malformed dictionary of tokens: {what}", path=self._path)
+
+
+def serialize_dictionary(tokens: Sequence[bytes]) -> bytes:
+    """Return the transducer of tokens whose numbers are their ranks.
+
+    Parameters
+    ----------
+    tokens : sequence of bytes
+        Distinct and ascending.
+    """
+    data = np.frombuffer(b"".join(tokens), np.uint8)
+    offsets = np.array([0, *itertools.accumulate(map(len, tokens))], np.int64)
+    common = np.zeros(256, np.uint8)
+    common[list(_COMMON)] = np.arange(1, len(_COMMON) + 1)
+    out = np.empty(most_automaton_bytes(data.size, len(tokens)), np.uint8)
+    end = compile_automaton(data, offsets, max(map(len, tokens), default=0), common, out)
+    root = 0 if offsets[-1] == 0 and len(tokens) else end - 1
+    nodes = out[_HEADER.size : end].tobytes()
+    content = _HEADER.pack(_VERSION, 0) + nodes + _FOOTER.pack(len(tokens), root, 0)[:-4]
+    checksum = checksum_crc32c(np.frombuffer(content, np.uint8), _crc32c_table())
+    masked = ((checksum >> 15 | checksum << 17) + _CHECKSUM_ADDEND) & 0xFFFFFFFF
+    return content + masked.to_bytes(4, "little")
+
+
+@functools.cache
+def _crc32c_table() -> npt.NDArray[np.uint32]:
+    """Return the remainder of each byte."""
+    found = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        found = np.where(found & 1, found >> 1 ^ np.uint32(_CRC32C_POLYNOMIAL), found >> 1).astype(np.uint32)
+    return found
 
 
 def _character_bytes(lead: int) -> int:

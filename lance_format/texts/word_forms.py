@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.table.text_search.token_rules import TokenRules
+from lance_format.texts.token_rules import TokenRules
 
 _CODE_POINTS = 0x110000
 

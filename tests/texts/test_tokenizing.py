@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_format import CorruptFileError, NotSupportedError
-from lance_format.table.text_search.token_rules import PLAIN, TokenRules
-from lance_format.table.text_search.tokenizing import Tokenizer, joined_texts
+from lance_format.texts.token_rules import PLAIN, TokenRules
+from lance_format.texts.tokenizing import Tokenizer, joined_texts
 
 
 def tokens_of(texts: list[str | None], **rules: Any) -> list[list[tuple[str, int]]]:

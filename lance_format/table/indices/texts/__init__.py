@@ -1,0 +1,1 @@
+"""INVERTED indices: their files, and how they are made."""

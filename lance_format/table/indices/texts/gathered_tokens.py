@@ -1,0 +1,130 @@
+"""The tokens of documents in memory, until they are written as a partition of a text index."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_format.kernels.posting_list_encoding import count_occurrences, gather_occurrences
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.table.indices.row_finder import RowIds
+from lance_format.texts.tokenizing import Tokenizer
+
+_Numbers = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PostingLists:
+    """The posting lists of tokens, by ascending token.
+
+    Parameters
+    ----------
+    tokens : list of bytes
+        In UTF-8.
+    starts : int64[num_tokens + 1]
+        The ascending bounds of the lists.
+    documents, frequencies : uint32[num_postings]
+        The documents that have each token, ascending, and how often they have it.
+    positions : uint32[num_occurrences], optional
+        Where they have it.
+    """
+
+    tokens: list[bytes]
+    starts: npt.NDArray[np.int64]
+    documents: npt.NDArray[np.uint32]
+    frequencies: npt.NDArray[np.uint32]
+    positions: npt.NDArray[np.uint32] | None
+
+
+class GatheredTokens:
+    """Documents that have tokens, and the occurrences of these.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._numbers: dict[str, int] = {}
+        self._ids: list[RowIds] = []
+        self._lengths: list[npt.NDArray[np.uint32]] = []
+        self._occurrences: list[tuple[_Numbers, _Numbers, _Numbers]] = []
+        self.num_documents = 0
+        self.num_occurrences = 0
+
+    @property
+    def ids(self) -> RowIds:
+        """The ids of the rows of the documents, `uint64[num_documents]`."""
+        return np.concatenate([np.zeros(0, np.uint64), *self._ids])
+
+    @property
+    def lengths(self) -> npt.NDArray[np.uint32]:
+        """The number of tokens of each document, `uint32[num_documents]`."""
+        return np.concatenate([np.zeros(0, np.uint32), *self._lengths])
+
+    def add(self, texts: pa.Array, ids: RowIds) -> None:
+        """Add rows. Those without tokens are no documents.
+
+        Parameters
+        ----------
+        texts : pa.Array
+            `string` or `large_string`.
+        ids : uint64[num_texts]
+
+        Raises
+        ------
+        CorruptFileError
+            If a text is not UTF-8.
+        """
+        split, numbers = self._tokenizer.split(texts), self._numbers
+        known = [-1 if word is None else numbers.setdefault(word, len(numbers)) for word in split.words]
+        tokens = np.array(known, np.int32)[split.codes] if known else np.zeros(0, np.int32)
+        kept = tokens >= 0
+        owners = split.texts[kept]
+        lengths = np.bincount(owners, minlength=len(texts))
+        has_tokens = lengths > 0
+        documents = np.cumsum(has_tokens) - 1 + self.num_documents
+        self._occurrences.append(
+            (tokens[kept], documents[owners].astype(np.int32), split.positions[kept].astype(np.int32))
+        )
+        self._ids.append(ids[has_tokens])
+        self._lengths.append(lengths[has_tokens].astype(np.uint32))
+        self.num_documents += int(has_tokens.sum())
+        self.num_occurrences += owners.size
+
+    def posting_lists(self, *, with_positions: bool) -> PostingLists:
+        """Return the posting lists of the tokens; no occurrences are left here.
+
+        Parameters
+        ----------
+        with_positions : bool
+            Whether they have positions.
+        """
+        words = sorted(self._numbers)
+        ranks = np.empty(len(words), np.int32)
+        ranks[np.array([self._numbers[word] for word in words], np.int64)] = np.arange(len(words))
+        columns = list(zip(*self._occurrences, strict=True)) or [(), (), ()]
+        self._occurrences.clear()
+        tokens, documents, positions = (np.concatenate([np.zeros(0, np.int32), *column]) for column in columns)
+        tokens = ranks[tokens] if words else tokens
+        num_postings, num_positions = np.zeros(len(words), np.int64), np.zeros(len(words), np.int64)
+        total = count_occurrences(tokens, documents, np.full(len(words), -1), num_postings, num_positions)
+        starts, position_starts = (np.append(0, np.cumsum(counts)) for counts in (num_postings, num_positions))
+        found, frequencies = np.empty(total, np.uint32), np.zeros(total, np.uint32)
+        stored = np.empty(tokens.size if with_positions else 0, np.uint32)
+        gather_occurrences(
+            tokens,
+            documents,
+            positions,
+            np.full(len(words), -1),
+            starts[:-1].copy(),
+            position_starts[:-1].copy(),
+            found,
+            frequencies,
+            stored,
+        )
+        return PostingLists(
+            [word.encode() for word in words], starts, found, frequencies, stored if with_positions else None
+        )

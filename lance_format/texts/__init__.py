@@ -1,0 +1,1 @@
+"""Texts: the rules by which they become tokens, and dictionaries of these. Knows no files."""
