@@ -13,12 +13,12 @@ from lance_format.errors import InvalidInputError
 from lance_format.expressions.casts import cast
 from lance_format.expressions.coercion import common_type
 from lance_format.expressions.order import compare, is_among
+from lance_format.list_items import items_of
 
 
 def contains(lists: pa.Array, items: pa.Array) -> pa.BooleanArray:
     """Return whether each list has the item of its row; null if either is."""
-    values = pc.list_flatten(lists)
-    rows = pc.list_parent_indices(lists)
+    values, rows = items_of(lists)
     values, wanted = _meet(values, items)
     found = pc.fill_null(compare("=", values, wanted.take(rows)), False)
     return _with_nulls(_any_by_list(lists, found), pc.or_(pc.is_null(lists), pc.is_null(items)))

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from lance_format.errors import CorruptFileError
 from lance_format.kernels.text_tokens import measure_grams, split_grams, split_words
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.list_items import items_of
 from lance_format.texts.token_rules import TokenRules
 from lance_format.texts.word_forms import WordForms, visible_characters, word_characters
 
@@ -142,7 +143,7 @@ def joined_texts(lists: pa.Array) -> pa.Array:
     Nulls among them are left out, and so are empty texts before the first other one; a null list has no text.
     """
     lists = lists.cast(pa.list_(pa.large_string()))
-    parents, values = pc.list_parent_indices(lists).to_numpy(), lists.flatten()
+    values, parents = items_of(lists)
     sizes = np.asarray(pc.fill_null(pc.binary_length(values), 0).to_numpy())
     # The number of texts that are not empty, up to each and before each list.
     so_far = np.cumsum(sizes > 0)

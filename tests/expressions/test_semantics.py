@@ -155,6 +155,15 @@ def test_what_the_reference_does_not_parse(text: str, expected: list[object]) ->
     assert _evaluate(text, batch) == expected
 
 
+def test_items_below_null_lists_are_not_seen() -> None:
+    lists = pa.ListArray.from_arrays([0, 2, 4, 5], ["a", "b", "c", "d", "e"], mask=pa.array([False, True, False]))
+    batch = pa.record_batch({"l": lists, "x": ["b", "c", "e"]})
+    assert _evaluate("array_has(l, 'c')", batch) == [False, None, False]
+    assert _evaluate("array_has(l, x)", batch) == [True, None, True]
+    assert _evaluate("array_has_any(l, ['d', 'e'])", batch) == [False, None, True]
+    assert _evaluate("array_has_all(l, ['a', 'b'])", batch) == [True, None, False]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

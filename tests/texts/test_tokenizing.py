@@ -75,6 +75,9 @@ def test_words_do_not_depend_on_their_neighbours(texts: list[str]) -> None:
 def test_lists_are_joined() -> None:
     lists = pa.array([["an owl", None, "emu"], None, [], [""]], pa.list_(pa.string()))
     assert joined_texts(lists).to_pylist() == ["an owl emu", "", "", ""]
+    hidden = pa.ListArray.from_arrays([0, 1, 3, 5], ["a", "b", "c", "d", None], mask=pa.array([False, True, False]))
+    assert joined_texts(hidden).to_pylist() == ["a", "", "d"]
+    assert joined_texts(hidden.slice(1)).to_pylist() == ["", "d"]
 
 
 @pytest.mark.parametrize(

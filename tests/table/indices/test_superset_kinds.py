@@ -238,6 +238,18 @@ def test_trigrams_are_gathered_in_passes(tmp_path: Path, monkeypatch: pytest.Mon
     assert _content(tmp_path, one["uuid"]) == _content(tmp_path, many["uuid"])
 
 
+@pytest.mark.parametrize("column", ["l", "g.l"])
+def test_items_below_null_lists_are_not_labels(tmp_path: Path, column: str) -> None:
+    offsets, values, mask = [0, 2, 4, 5], ["a", "b", "c", "d", "e"], pa.array([False, True, False])
+    inner = pa.ListArray.from_arrays(offsets, values)
+    group = pa.StructArray.from_arrays([inner], ["l"], mask=mask)
+    lists = pa.ListArray.from_arrays(offsets, values, mask=mask)
+    table = lance_format.write_dataset(pa.table({"i": range(3), "l": lists, "g": group}), tmp_path)
+    table.create_scalar_index(column, "LABEL_LIST")
+    assert [found(table, f"array_has({column}, '{label}')") for label in "abcde"] == [[0], [0], [], [], [2]]
+    assert found(table, f"{column} IS NULL") == [1]
+
+
 def test_too_many_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bitmap_file, "MOST_KEYS", 50)
     table = make(tmp_path)

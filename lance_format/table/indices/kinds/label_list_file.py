@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
+from lance_format.list_items import items_of
 from lance_format.table.indices.kinds.bitmap_file import KeyedRows, write_keys
 from lance_format.table.indices.kinds.bitmap_index import serialize_ids
 from lance_format.table.indices.kinds.label_list_index import LIST_NULLS
@@ -20,8 +20,9 @@ def write_label_lists(rows: GatheredRows, parameters: Mapping[str, Any], open_fi
     """Write the file; see `lance_format.table.indices.row_kind.WriteRows`."""
     items, item_ids, null_ids = [], list[RowIds](), [np.zeros(0, np.uint64)]
     for lists, ids in zip(rows.values, rows.ids, strict=True):
-        items.append(pc.list_flatten(lists))
-        item_ids.append(ids[pc.list_parent_indices(lists).to_numpy()])
+        found, rows_of_items = items_of(lists)
+        items.append(found)
+        item_ids.append(ids[rows_of_items])
         null_ids.append(ids[lists.is_null().to_numpy(zero_copy_only=False)])
     rows.values.clear()
     rows.ids.clear()
