@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Sequence
 from enum import Enum
 
@@ -216,7 +216,7 @@ class BooleanQuery(FullTextQuery):
 
 
 def _factor(name: str, value: float) -> float:
-    if not math.isfinite(value) or value < 0:
+    if not 0 <= value <= sys.float_info.max:
         raise InvalidInputError(f"{name} is {value!r}; a finite number from 0 on is needed")
     return float(value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"q": [1j, 2, 3, 4]}, "not a vector of numbers"),
     ({"q": [10**400, 2, 3, 4]}, "not a vector of numbers"),
     ({"q": np.zeros((2, 2, 4))}, "not a vector of numbers"),
+    ({"q": "1234"}, "not a vector of numbers"),
+    ({"q": np.array(["1", 2, 3, 4], object)}, "not a vector of numbers"),
+    ({"q": np.array([1j, 2, 3, 4])}, "not a vector of numbers"),
+    ({"q": np.array([np.datetime64(1, "s")] * 4, object)}, "not a vector of numbers"),
+    ({"q": [None, 2, 3, 4]}, "not a vector of numbers"),
     ({"k": 0}, "k of nearest is 0; a whole number from 1 on is needed"),
     ({"k": 1.5}, "k of nearest is 1.5"),
     ({"k": True}, "k of nearest is True"),
@@ -60,10 +66,18 @@ def test_wrong_arguments(table: LanceDataset, search: dict[str, Any], message: s
         table.scanner(nearest={"column": "v", "q": [1, 2, 3, 4], **search})
 
 
+@pytest.mark.parametrize("query", [[1.0, None, 3, 4], [[1.0, 2, 3, 4], None]], ids=str)
+def test_nulls_in_queries(table: LanceDataset, query: list[Any]) -> None:
+    for form in (query, pa.array(query), np.array(query, object)):
+        with pytest.raises(InvalidInputError, match="not a vector of numbers"):
+            table.scanner(nearest={"column": "v", "q": form})
+
+
 def test_forms_of_queries(table: LanceDataset) -> None:
     numbers = [0.5, 1.0, -1.0, 2.0]
     vector = pa.array([numbers], pa.list_(pa.float32(), 4))
     forms = [numbers, tuple(numbers), np.array(numbers), np.array(numbers, "f2"), pa.array(numbers), vector[0]]
+    forms += [[Decimal(number) for number in numbers], np.array(numbers, object), np.array(numbers, np.longdouble)]
     expected = table.to_table(nearest={"column": "v", "q": numbers})
     for form in forms:
         assert table.to_table(nearest={"column": "v", "q": form}) == expected

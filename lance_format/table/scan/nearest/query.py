@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -258,9 +260,16 @@ def _as_numbers(given: object) -> npt.NDArray[np.float64] | None:
         given = given.to_pylist()
     try:
         found = np.asarray(given)
-        return found.astype(np.float64) if found.dtype.kind in "biufO" else None
+        if found.dtype.kind not in "biufO" or (found.dtype.kind == "O" and not all(map(_is_number, found.flat))):
+            return None
+        with np.errstate(over="ignore"):
+            return found.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real | Decimal | np.bool_)
 
 
 def _whole_number(value: object, name: str, least: int) -> int:
