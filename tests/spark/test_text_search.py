@@ -66,6 +66,8 @@ def test_function_of_sql(planner: SparkSession, path: str) -> None:
         f"'{name}'": "text_search: the argument query is missing",
         f"'{name}', 5": "text_search: query is 5; text is needed",
         f"'{name}', 'owl', 0": "text_search: num_results is 0",
+        f"'{name}', 'owl', 2.7": "text_search: num_results is 2.7; a whole number",
+        f"'{name}', 'owl', num_results => 2.5F": "text_search: num_results is 2.5; a whole number",
         f"'{name}', 'owl', columns => 'note'": "text_search: columns is note; an array is needed",
         f"'{name}', 'owl', metric => 'l2'": "text_search: there is no argument metric",
         f"'{name}', 'owl', columns => array('nope')": "no column 'nope'",

@@ -78,7 +78,8 @@ abstract class SearchFunction extends AbstractFunction1 {
     Map arguments = arguments((Seq) given);
     Object count = arguments.containsKey("num_results") ? required(arguments, "num_results", Number.class) : Integer.valueOf(10);
     long number = ((Number) count).longValue();
-    if (number < 1 || number > Integer.MAX_VALUE || count instanceof Double) {
+    boolean isWhole = count instanceof Long || count instanceof Integer || count instanceof Short || count instanceof Byte;
+    if (!isWhole || number < 1 || number > Integer.MAX_VALUE) {
       throw refused("num_results is " + count + "; a whole number from 1 on, of 32 bits, is needed");
     }
     Map options = Python.merged(optionsOf((String) required(arguments, "table", String.class)), Collections.emptyMap());
