@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,6 +16,8 @@ from lance_format.vectors.codes import Codes, FlatCodes, ProductCodes, ScalarCod
 from lance_format.vectors.metrics import Vectors
 
 _SAMPLE_PER_CODE = 256
+_MOST_SQUARE = float(np.finfo(np.float32).max) / 16
+"""Of the length of a vector: its squared distance from another one has 32 bits, too, also between codes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ class VectorModel:
         """
         random = np.random.default_rng(0)
         metric, dimension = parameters.metric, sample.shape[1]
-        vectors = _as_compared(sample, metric).astype(np.float32, copy=False)
+        vectors = as_compared(sample, metric).astype(np.float32, copy=False)
         by_product = metric == "dot"
         chosen = vectors
         if len(vectors) > (most := parameters.sample_rate * parameters.num_partitions):
@@ -116,29 +119,42 @@ class VectorModel:
         vectors : float[num_vectors, dimension]
             Vectors that `usable` has passed.
         """
-        compared = _as_compared(vectors, self.metric)
+        compared = as_compared(vectors, self.metric)
         numbers, _ = _partitions(compared, self.centroids, self.metric)
         return numbers, self.codes.encode(compared - self.centroids[numbers] if self.codes.is_relative else compared)
 
 
 def usable(vectors: Vectors, metric: str) -> npt.NDArray[np.bool_]:
-    """Return for each vector whether an index can hold it: its numbers are finite, and it has a direction.
+    """Return for each vector whether an index can hold it: its numbers are finite, and it can be compared.
+
+    By `cosine` it has to have a direction. By other metrics its numbers have to be small enough for distances of
+    32 bits.
 
     Parameters
     ----------
     vectors : float[num_vectors, dimension]
     metric : str
     """
-    found = np.asarray(np.isfinite(vectors).all(axis=1))
+    greatest = np.abs(vectors).max(axis=1, initial=0)
+    found = np.isfinite(greatest)
     if metric == "cosine":
-        found &= (vectors != 0).any(axis=1)
-    return found
+        return np.asarray(found & (greatest > 0))
+    return np.asarray(found & (greatest <= np.float32(math.sqrt(_MOST_SQUARE / max(vectors.shape[1], 1)))))
 
 
-def _as_compared(vectors: Vectors, metric: str) -> Vectors:
-    """Return vectors as partitions compare them: of length 1 if the metric is `cosine`, at least of 32 bits."""
+def as_compared(vectors: Vectors, metric: str) -> Vectors:
+    """Return vectors as partitions compare them: of length 1 if the metric is `cosine`, at least of 32 bits.
+
+    Parameters
+    ----------
+    vectors : float[num_vectors, dimension]
+        Vectors that `usable` has passed.
+    metric : str
+    """
     if metric == "cosine":
         exact = vectors.astype(np.float64)
+        if vectors.dtype == np.float64:  # Squares of its numbers can have more than 64 bits.
+            exact /= np.abs(exact).max(axis=1, keepdims=True, initial=0)
         exact /= np.linalg.norm(exact, axis=1, keepdims=True)
         return exact.astype(np.promote_types(vectors.dtype, np.float32))
     return vectors.astype(np.float32) if vectors.dtype == np.float16 else vectors

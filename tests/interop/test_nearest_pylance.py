@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ import pytest
 import lance_format
 from lance_format import CorruptFileError
 from lance_format.errors import InvalidInputError
+from lance_format.proto import table_pb2
+from lance_format.table.format.index_metadata import parse_index
+from lance_format.table.transaction.operations import CreateIndex
 
 DIMENSION = 8
 FLOAT = pa.float32()
@@ -253,6 +257,58 @@ def test_an_index_of_an_unknown_kind_is_not_used(tmp_path: Path) -> None:
     nearest = {"column": "v", "q": QUERY}
     assert "without an index" in ours.scanner(nearest=nearest).explain_plan()
     assert ours.to_table(nearest=nearest) == ours.to_table(nearest={**nearest, "use_index": False})
+
+
+def test_an_index_of_the_oldest_form_is_not_used(tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    path = tmp_path / "t.lance"
+    table = lance.write_dataset(_rows(rng, 0, 600), path)
+    table.create_index("v", "IVF_PQ", num_partitions=2, num_sub_vectors=2, index_file_version="LEGACY")
+    nearest = {"column": "v", "q": QUERY}
+    for is_known in (False, True):
+        ours = lance_format.dataset(path)
+        assert ("by the index" in ours.scanner(nearest=nearest).explain_plan()) == is_known
+        exact = ours.to_table(nearest={**nearest, "use_index": False})
+        assert ours.to_table(nearest={**nearest, "refine_factor": 100}) == exact
+        assert [index["type"] for index in ours.list_indices()] == ["Vector"]
+        assert not ours.verify().damaged_indices
+        ours.optimize.optimize_indices()
+        assert lance_format.dataset(path).to_table(nearest={**nearest, "refine_factor": 100}) == exact
+        lance_format.dataset(path).optimize.optimize_indices(retrain=True)  # It becomes one of a known form.
+
+
+UNKNOWN: dict[str, Callable[[table_pb2.IndexMetadata], object]] = {
+    "no details": lambda message: message.ClearField("index_details"),
+    "details of another kind": lambda message: setattr(message.index_details, "type_url", "/lance.NewIndexDetails"),
+    "a later version": lambda message: setattr(message, "index_version", 2),
+    "no bitmap": lambda message: message.ClearField("fragment_bitmap"),
+    "of two columns": lambda message: message.fields.append(0),
+}
+KNOWN: dict[str, Callable[[table_pb2.IndexMetadata], object]] = {
+    "no version": lambda message: message.ClearField("index_version"),
+    "malformed details": lambda message: setattr(message.index_details, "value", b"\xff"),
+    "empty details": lambda message: setattr(message.index_details, "value", b""),
+    "no sizes of files": lambda message: message.ClearField("files"),
+}
+
+
+@pytest.mark.parametrize("what", [*UNKNOWN, *KNOWN])
+def test_an_index_is_described_otherwise(tmp_path: Path, what: str) -> None:
+    rng = np.random.default_rng(9)
+    lance.write_dataset(_rows(rng, 0, 600), tmp_path / "t.lance").create_index("v", "IVF_FLAT", num_partitions=2)
+    table = lance_format.dataset(tmp_path / "t.lance")
+    (index,) = table._table.manifest.indices
+    message = table_pb2.IndexMetadata()
+    message.CopyFrom(index.message)
+    (UNKNOWN | KNOWN)[what](message)
+    table._table.commit(CreateIndex((parse_index(message),), (index,)))
+    nearest = {"column": "v", "q": QUERY}
+    for _ in range(2):
+        table = lance_format.dataset(tmp_path / "t.lance")
+        assert ("by the index" in table.scanner(nearest=nearest).explain_plan()) == (what in KNOWN)
+        exact = table.to_table(["id"], nearest={**nearest, "use_index": False})
+        assert table.to_table(["id"], nearest={**nearest, "nprobes": 2}) == exact
+        lance_format.write_dataset(_rows(rng, 600, 100), tmp_path / "t.lance", mode="append")
 
 
 def test_another_metric_than_that_of_the_index(tmp_path: Path) -> None:

@@ -185,6 +185,50 @@ def test_few_rows(tmp_path: Path, count: int, kind: str, parameters: dict[str, A
         assert [row[0] for row in found] == exact
 
 
+@pytest.mark.parametrize("num_partitions", [301, 2**31, 2**32 - 1])
+@pytest.mark.parametrize(("kind", "parameters"), KINDS, ids=str)
+def test_more_partitions_than_rows(tmp_path: Path, kind: str, parameters: dict[str, Any], num_partitions: int) -> None:
+    rng = np.random.default_rng(11)
+    path = tmp_path / "t.lance"
+    rows = _rows(rng, 0, 300)
+    table = lance_format.write_dataset(rows, path, max_rows_per_file=100)
+    table.create_index("v", kind, num_partitions=num_partitions, sample_rate=num_partitions, **parameters)
+    table = lance_format.write_dataset(_rows(rng, 300, 100), path, mode="append")
+    table.optimize.optimize_indices()
+    (described,) = lance.dataset(path).stats.index_stats("v_idx")["indices"][:1]
+    assert described["num_partitions"] == np.isfinite(np.stack(rows["v"].drop_null().to_numpy())).all(axis=1).sum()
+    query = rng.normal(size=DIMENSION)
+    exact = [found[0] for found in _found(table, query, "l2", kind, use_index=False)]
+    for library in (lance_format, lance):
+        found = _found(library.dataset(path), query, "l2", kind, nprobes=400, refine_factor=100)
+        assert [row[0] for row in found] == exact
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(("kind", "parameters"), KINDS, ids=str)
+@pytest.mark.parametrize("number", [pa.float32(), pa.float64()], ids=str)
+def test_numbers_whose_squares_are_too_large(
+    tmp_path: Path, number: pa.DataType, kind: str, parameters: dict[str, Any], metric: str
+) -> None:
+    rng = np.random.default_rng(12)
+    rows = _rows(rng, 0, 500, number)
+    numbers = np.stack([np.zeros(DIMENSION) if each is None else np.array(each) for each in rows["v"].to_pylist()])
+    large = rng.random(500) < 0.1
+    numbers[large] *= 1e30 if number == FLOAT else 1e300
+    values = pa.array(numbers.ravel().astype(number.to_pandas_dtype()), number)
+    rows = rows.set_column(1, "v", pa.FixedSizeListArray.from_arrays(values, DIMENSION))
+    path = tmp_path / "t.lance"
+    table = lance_format.write_dataset(rows, path)
+    table.create_index("v", kind, metric=metric, num_partitions=4, **parameters)
+    query = rng.normal(size=DIMENSION)
+    found = _found(table, query, metric, kind, nprobes=4, refine_factor=50)
+    if metric == "l2":
+        assert found == _found(table, query, metric, kind, use_index=False)
+    assert metric == "cosine" or not large[[number for number, _ in found]].any()
+    for query in numbers[large][:2]:  # Their distances are infinite.
+        assert len(_found(table, query, metric, kind, nprobes=4)) <= 10
+
+
 def test_fields_below_structs_and_names(tmp_path: Path) -> None:
     rows = _rows(np.random.default_rng(7), 0, 400)
     group = pa.StructArray.from_arrays([rows["v"].combine_chunks()], ["v"], mask=pa.array(np.arange(400) % 9 == 0))
@@ -219,6 +263,11 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("v", {"metric": "hamming"}, InvalidInputError, "metric is 'hamming'"),
     ("v", {"metric": "near"}, InvalidInputError, "metric is 'near'; use one of"),
     ("v", {"num_partitions": -1}, InvalidInputError, "num_partitions is -1"),
+    ("v", {"num_partitions": 2**32}, InvalidInputError, "num_partitions is 4294967296; a whole number from 1 to"),
+    ("v", {"num_partitions": 10**400}, InvalidInputError, "num_partitions is 1000"),
+    ("v", {"max_iters": 2**32}, InvalidInputError, "max_iters is 4294967296; a whole number from 1 to 4294967295"),
+    ("v", {"num_sub_vectors": 2**31}, InvalidInputError, "num_sub_vectors is 2147483648, which does not divide"),
+    ("v", {"num_sub_vectors": 16}, InvalidInputError, "num_sub_vectors is 16, which does not divide the 8 numbers"),
     ("v", {"num_sub_vectors": 3}, InvalidInputError, "num_sub_vectors is 3, which does not divide the 8 numbers"),
     ("v", {"num_bits": 5}, InvalidInputError, "num_bits is 5; 4 and 8 are possible"),
     ("v", {"num_bits": 4, "num_sub_vectors": 1}, InvalidInputError, "codes of 4 bits need an even number of them"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lance_format.vectors.clustering import cluster, nearest_centroids, split_vectors
 from lance_format.vectors.codes import ScalarCodes
-from lance_format.vectors.training import ModelParameters, VectorModel, usable
+from lance_format.vectors.training import ModelParameters, VectorModel, as_compared, usable
 
 
 @given(st.integers(1, 40), st.integers(0, 60), st.integers(1, 30), st.booleans(), st.integers(0, 2**32 - 1))
@@ -73,6 +73,39 @@ def test_usable_vectors() -> None:
     vectors = np.array([[1, 2], [0, 0], [np.nan, 1], [np.inf, 1], [-0.0, 0]], np.float32)
     assert usable(vectors, "l2").tolist() == [True, True, False, False, True]
     assert usable(vectors, "cosine").tolist() == [True, False, False, False, False]
+    large = np.array([[1e18, 0], [1e19, 1], [1, -1e30], [1e300, 1e300]])
+    assert usable(large, "l2").tolist() == usable(large, "dot").tolist() == [True, False, False, False]
+    assert usable(large, "cosine").all()
+    assert usable(large[:3].astype(np.float32), "l2").tolist() == [True, False, False]
+    assert usable(np.array([[65504, 1], [np.inf, 1]], np.float16), "l2").tolist() == [True, False]
+    assert usable(np.zeros((2, 0), np.float32), "l2").tolist() == [True, True]
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+@pytest.mark.parametrize("quantization", ["FLAT", "SQ", "PQ"])
+@pytest.mark.parametrize("number", [pa.float32(), pa.float64()], ids=str)
+def test_large_numbers_make_no_warnings(number: pa.DataType, quantization: str, metric: str) -> None:
+    rng = np.random.default_rng(5)
+    dtype = number.to_pandas_dtype()
+    scales = 10.0 ** rng.uniform(-30, np.log10(np.finfo(dtype).max) - 1, size=(500, 1))
+    vectors = (rng.normal(size=(500, 8)) * scales).astype(dtype)
+    vectors[0] = np.sqrt(float(np.finfo(np.float32).max) / 16 / 8) * 0.999
+    vectors[1] = -vectors[0]
+    kept = vectors[usable(vectors, metric)]
+    assert len(kept) == len(vectors) if metric == "cosine" else 20 < len(kept) < 450
+    parameters = ModelParameters(quantization, metric, 5, num_sub_vectors=4)
+    model = VectorModel.trained(parameters, as_compared(kept, metric).astype(np.float32), number)
+    assert np.isfinite(model.centroids).all()
+    assert np.isfinite(model.loss)
+    numbers, codes = model.encode(kept)
+    for number_of_one in range(5):
+        mine = numbers == number_of_one
+        stored = codes[mine]
+        if quantization == "PQ":
+            stored = np.ascontiguousarray(stored.T).reshape(stored.shape)
+        query = as_compared(kept[:1], metric)[0].astype(np.float32)
+        relative = query - model.centroids[number_of_one] if model.codes.is_relative else query
+        assert np.isfinite(model.codes.distances(relative, stored)).all()
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])

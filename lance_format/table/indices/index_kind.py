@@ -176,7 +176,7 @@ def take_whole_number(parameters: dict[str, Any], name: str, default: int) -> in
     """
     found = parameters.pop(name, default)
     if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found < 2**32:
-        raise InvalidInputError(f"{name} is {found!r}; a whole number from 1 on is needed")
+        raise InvalidInputError(f"{name} is {found!r}; a whole number from 1 to {2**32 - 1} is needed")
     return found
 
 

@@ -35,7 +35,7 @@ from lance_format.table.indices.vectors.vector_index import Partition, VectorInd
 from lance_format.table.indices.written_parts import WrittenParts, plan_row_update, write_part
 from lance_format.table.versions.table_version import Draft, TableVersion
 from lance_format.vectors.metrics import Vectors, check_metric, parse_metric, vectors_of
-from lance_format.vectors.training import ModelParameters, VectorModel, usable
+from lance_format.vectors.training import ModelParameters, VectorModel, as_compared, usable
 
 _LOGGER = logging.getLogger(__name__)
 _DETAILS = "lance.index.pb.VectorIndexDetails"
@@ -110,6 +110,8 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
             parameters = dataclasses.replace(parameters, num_partitions=_default_partitions(num_rows))
         number = path[-1].to_arrow_type().value_type
         sample = _sample(table, path, positions, parameters, num_rows)
+        num_partitions = min(parameters.num_partitions, max(len(sample), 1))  # Others would be empty.
+        parameters = dataclasses.replace(parameters, num_partitions=num_partitions)
         model = VectorModel.trained(parameters, sample, number)
         return dataclasses.replace(part, details=VectorDetails(parameters, model))
 
@@ -294,7 +296,10 @@ def _read(table: TableVersion, path: Sequence[Field], fragment: FragmentMetadata
 def _sample(
     table: TableVersion, path: Sequence[Field], positions: Sequence[int], parameters: ModelParameters, num_rows: int
 ) -> Vectors:
-    """Return random vectors of fragments that an index can hold, with equal ones for the same fragments."""
+    """Return random vectors of fragments that an index can hold, as `as_compared` returns them.
+
+    They are equal for the same fragments.
+    """
     random = np.random.default_rng(0)
     width = path[-1].to_arrow_type().list_size
     share = min(min(parameters.sample_rows, _MOST_BYTES // (4 * width)) / max(num_rows, 1), 1)
@@ -311,7 +316,8 @@ def _sample(
             batch = scan.take_physical(chosen[start : start + _BATCH_ROWS])
             values = values_below(batch.column(0), path[1:]).drop_null()
             kept = vectors_of(values)
-            found.append(kept[usable(kept, parameters.metric)].astype(np.float32))
+            kept = kept[usable(kept, parameters.metric)]
+            found.append(as_compared(kept, parameters.metric).astype(np.float32, copy=False))
     return np.concatenate(found)
 
 

@@ -135,7 +135,8 @@ class IndexSearch:
         found = []
         for part in self._parts:
             rows = _Rows(self._find_rows, np.intersect1d(fragment_ids, part.covered_ids()), allowed)
-            with VectorIndexReader(self._table, part) as reader:
+            # Distances that are too large are infinite.
+            with VectorIndexReader(self._table, part) as reader, np.errstate(over="ignore", invalid="ignore"):
                 found.append(self._search_part(reader, vector, count, rows))
         return _united(found).first(count)
 
@@ -215,9 +216,10 @@ def _nearest_partitions(index: VectorIndex, vector: Vector) -> npt.NDArray[np.in
 
 
 def _unit(vector: Vector) -> Vector:
-    """Return a vector of length 1; NaN if it has length 0."""
+    """Return a vector of length 1; NaN if it has length 0, or numbers that are not finite."""
     exact = vector.astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
+        exact /= np.abs(exact).max()  # Squares of its numbers can have more than 64 bits.
         return (exact / np.linalg.norm(exact)).astype(np.float32)
 
 
