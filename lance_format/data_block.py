@@ -348,7 +348,7 @@ def join_byte_strings(blocks: Sequence[VariableWidthBlock]) -> VariableWidthBloc
     for block in blocks:
         begin, end = int(block.offsets[0]), int(block.offsets[-1])
         data.append(block.data[begin:end])
-        offsets.append(block.offsets[:-1] + np.int64(base - begin))
+        offsets.append(block.offsets[:-1].astype(np.int64) + (base - begin))
         base += end - begin
     wide = base > MAX_INT32 or blocks[0].bits_per_offset == 64
     joined = np.concatenate([*offsets, np.array([base])]).astype(np.int64 if wide else np.int32)

@@ -62,11 +62,11 @@ class EncodedArray:
 
     def values(self) -> U64Array:
         """Return all integers, `uint64[n]`."""
-        return self.offsets() + np.uint64(self.base)
+        return self.offsets().astype(np.uint64) + np.uint64(self.base)
 
     def take(self, positions: Positions) -> U64Array:
         """Return the integers at some positions."""
-        return self.offsets()[positions] + np.uint64(self.base)
+        return self.offsets()[positions].astype(np.uint64) + np.uint64(self.base)
 
 
 class U64Segment(ABC):
