@@ -163,9 +163,11 @@ def _bar() -> Iterator[Callable[[Progress], object]]:
             f"a bar needs the package {error.name}: run  pip install 'pyspark-lance[cli]', or pass a function"
         ) from error
     console = Console(stderr=True)
-    is_hidden = not (console.is_terminal or console.is_jupyter)
+    if not (console.is_terminal or console.is_jupyter):
+        yield lambda _: None
+        return
     columns: Any = ("{task.description}", bars.BarColumn(), "{task.percentage:>3.0f}%", "{task.fields[rows]}")
-    with bars.Progress(*columns, bars.TimeRemainingColumn(), console=console, transient=True, disable=is_hidden) as bar:
+    with bars.Progress(*columns, bars.TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task("", total=None, rows="")
 
         def show(state: Progress) -> None:
