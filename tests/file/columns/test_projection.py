@@ -24,12 +24,12 @@ _TABLE = pa.table(
             for row in _NUMBERS
         ],
         "list": [[{"x": row, "y": f"y{row}"}] * (row % 4) if row % 7 else None for row in _NUMBERS],
-        "quoted": [{"with.dot": row, "with`tick": f"{row}", "plain": row / 3} for row in _NUMBERS],
+        "quoted": [{"plain": row / 3, "with.dot": row, "with`tick": f"{row}"} for row in _NUMBERS],
         "top.level": [f"t{row}" for row in _NUMBERS],
     }
 )
 _SCHEMA = Schema.from_arrow(_TABLE.schema)
-_LEAVES = ["id", "a.b.c", "a.b.d", "a.e", "list.item.x", "list.item.y", "with.dot", "with`tick", "plain", "top.level"]
+_LEAVES = ["id", "a.b.c", "a.b.d", "a.e", "list.item.x", "list.item.y", "plain", "with.dot", "with`tick", "top.level"]
 
 
 @pytest.fixture(scope="module")
