@@ -29,8 +29,8 @@ from lance_format.errors import CorruptFileError
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file.container.footer import complete_end
 from lance_format.file.zones.collector import LeafZones, to_arrow
-from lance_format.file.zones.seeds import nan_of
 from lance_format.file.zones.statistics_file import cut_keys
+from lance_format.half_floats import if_else, is_nan, nan_of
 
 MIN, MAX, NULL_COUNT = "min", "max", "null_count"
 
@@ -55,8 +55,8 @@ def serialize_zone_index(zones: LeafZones, write: Callable[[pa.RecordBatch], byt
     num_nan, num_nulls, num_rows = (np.array(counts) for counts in (zones.num_nan, zones.num_nulls, zones.num_rows))
     if num_nan.any():
         nan = nan_of(arrow_type)
-        lower = pc.if_else(pa.array((num_nan > 0) & (num_nan + num_nulls == num_rows)), nan, lower)
-        upper = pc.if_else(pa.array(num_nan > 0), nan, upper)
+        lower = if_else(pa.array((num_nan > 0) & (num_nan + num_nulls == num_rows)), nan, lower)
+        upper = if_else(pa.array(num_nan > 0), nan, upper)
     columns = [lower, upper, pa.array(num_nulls, pa.uint32())]
     return write(pa.RecordBatch.from_arrays(columns, schema=zone_index_schema(arrow_type)))
 
@@ -90,14 +90,10 @@ def to_statistics(
     num_nulls = columns[NULL_COUNT].to_numpy().astype(np.int64)
     if pa.types.is_floating(arrow_type):
         # NaN of either sign is an end of the total order, and nothing is known of the values between two of them.
-        has_nan = pc.or_(*(pc.fill_null(pc.is_nan(_widened(bound)), False) for bound in (lower, upper)))
-        upper = pc.if_else(has_nan, nan_of(arrow_type), upper)
-        lower = pc.if_else(pc.is_nan(_widened(lower)), pa.scalar(None, arrow_type), lower)
+        has_nan = pc.or_(*(pc.fill_null(is_nan(bound), False) for bound in (lower, upper)))
+        upper = if_else(has_nan, nan_of(arrow_type), upper)
+        lower = if_else(is_nan(lower), pa.scalar(None, arrow_type), lower)
     return ZoneStatistics(num_rows, num_nulls, lower, upper, exact=False)
-
-
-def _widened(bounds: pa.Array) -> pa.Array:
-    return bounds.cast(pa.float32()) if pa.types.is_float16(bounds.type) else bounds
 
 
 def with_descriptor(file: RangeReader, arrow_type: pa.DataType, num_zones: int) -> RangeReader:

@@ -23,6 +23,7 @@ from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file.container.legacy_metadata import LegacyMetadata
 from lance_format.file.zones.reading import EmbeddedFile, ZoneRequest, check_statistics, statistics_of, structs_of
 from lance_format.file.zones.seeds import Seed
+from lance_format.half_floats import if_else
 
 _STRINGS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
@@ -95,6 +96,6 @@ def _as_read(written: ZoneStatistics) -> ZoneStatistics:
         not_empty = pc.greater(pc.binary_length(written.lower), 0)
         holds = pc.and_(holds, pc.fill_null(not_empty, False))
     nothing = pa.scalar(None, written.lower.type)
-    lower, upper = (pc.if_else(holds, bound, nothing) for bound in (written.lower, written.upper))
+    lower, upper = (if_else(holds, bound, nothing) for bound in (written.lower, written.upper))
     num_nulls = np.where(holds.to_numpy(zero_copy_only=False), 0, -1)
     return ZoneStatistics(written.num_rows, num_nulls, lower, upper, exact=False)

@@ -33,8 +33,9 @@ from lance_format.file.container.footer import FileMetadata, TailReader
 from lance_format.file.container.search_cache import Key, SearchCache
 from lance_format.file.container.zone_entries import SEED_PREFIX, STATISTICS_KEY, ZonesEntry
 from lance_format.file.zones.index import to_statistics, with_descriptor, zone_index_schema
-from lance_format.file.zones.seeds import Seed, nan_of, parse_seed
+from lance_format.file.zones.seeds import Seed, parse_seed
 from lance_format.file.zones.statistics_file import MAX_VALUE, MIN_VALUE, NULL_COUNT
+from lance_format.half_floats import if_else, nan_of, widened
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.version import FileVersion
 
@@ -295,7 +296,7 @@ def check_statistics(found: ZoneStatistics, num_rows: int) -> ZoneStatistics:
     if (found.num_nulls > found.num_rows).any() or (found.num_nulls < -1).any():
         raise CorruptFileError("a zone has more nulls than rows, or fewer than none")
     has_values = pa.array(found.num_nulls < found.num_rows)
-    lower, upper = (_comparable(bound) for bound in (found.lower, found.upper))
+    lower, upper = (widened(bound) for bound in (found.lower, found.upper))
     try:
         exceeds = compare(">", lower, upper)
     except pa.ArrowNotImplementedError as error:
@@ -352,12 +353,8 @@ def statistics_of(struct: pa.StructArray, arrow_type: pa.DataType, num_rows: npt
     lower, upper = (pa.nulls(len(struct), arrow_type) if x.type != arrow_type else x for x in (lower, upper))
     if pa.types.is_floating(arrow_type):
         # NaN, which exceeds all other values, was not counted
-        upper = pc.if_else(pa.array(num_nulls < num_rows), nan_of(arrow_type), upper)
+        upper = if_else(pa.array(num_nulls < num_rows), nan_of(arrow_type), upper)
     return ZoneStatistics(num_rows, num_nulls, lower, upper, exact=False)
-
-
-def _comparable(bounds: pa.Array) -> pa.Array:
-    return bounds.cast(pa.float32()) if pa.types.is_float16(bounds.type) else bounds
 
 
 def _memory_bytes(found: object) -> int:

@@ -29,6 +29,7 @@ from lance_format.arrow_ipc import read_file
 from lance_format.errors import CorruptFileError
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file.zones.collector import LONGEST_BOUND, LeafZones, is_text, to_arrow
+from lance_format.half_floats import if_else, nan_of
 from lance_format.lazy_dataclasses import dataclass
 
 _NULL_ROWS = b"seed_null_bitmap"
@@ -89,7 +90,7 @@ def serialize_seed(zones: LeafZones) -> bytes | None:
         return None
     upper = to_arrow(zones.upper, leaf.arrow_type)
     if any(zones.num_nan):
-        upper = pc.if_else(pa.array(np.array(zones.num_nan) > 0), nan_of(leaf.arrow_type), upper)
+        upper = if_else(pa.array(np.array(zones.num_nan) > 0), nan_of(leaf.arrow_type), upper)
     columns = [to_arrow(zones.lower, leaf.arrow_type), upper]
     for counts, arrow_type in zip((zones.num_nulls, zones.num_nan, zones.num_rows), _COUNTS.values(), strict=True):
         columns.append(pa.array(counts, arrow_type))
@@ -135,8 +136,8 @@ def parse_seed(data: bytes, arrow_type: pa.DataType) -> Seed | None:
     if pa.types.is_floating(arrow_type):
         nan = nan_of(arrow_type)
         only_nan = (num_nan > 0) & (num_nan + num_nulls == num_rows)
-        lower = pc.if_else(pa.array(only_nan), nan, lower)
-        upper = pc.if_else(pa.array(num_nan > 0), nan, upper)
+        lower = if_else(pa.array(only_nan), nan, lower)
+        upper = if_else(pa.array(num_nan > 0), nan, upper)
     has_value = pa.array(num_nulls < num_rows)
     missing = pc.and_(has_value, pc.or_(lower.is_null(), upper.is_null()))
     statistics = ZoneStatistics(num_rows, num_nulls, lower, upper, exact=not pc.any(missing).as_py())
@@ -150,8 +151,3 @@ def _counts(column: pa.ChunkedArray, name: str) -> npt.NDArray[np.int64]:
     if (counts >= 2**48).any():
         raise CorruptFileError(f"{name!r} is {counts.max()} for some zone, which is more than files can have rows")
     return counts.astype(np.int64)
-
-
-def nan_of(arrow_type: pa.DataType) -> pa.Scalar:
-    """Return NaN of a floating-point type."""
-    return pa.scalar(float("nan"), arrow_type) if arrow_type != pa.float16() else pa.scalar(np.float16("nan"))

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from lance_format.errors import NotSupportedError
 from lance_format.extension_types import is_list
+from lance_format.half_floats import if_else, is_nan, nan_of
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.batches.integer_index import Int64Array, IntegerIndex, is_integral
 
@@ -275,10 +276,10 @@ def _flatten(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
 def _bits(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return floating point numbers as their bits, all NaN with the same ones."""
     bits = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[column.type.bit_width]
-    nan = pa.scalar(np.float64("nan")).cast(column.type)
+    nan = nan_of(column.type)
     chunks = []
     for chunk in column.chunks:
         # a chunk without rows may come without buffers, which view does not take
-        chunk = pc.if_else(pc.is_nan(chunk), nan, chunk) if len(chunk) else pa.array([], column.type)
+        chunk = if_else(is_nan(chunk), nan, chunk) if len(chunk) else pa.array([], column.type)
         chunks.append(chunk.view(bits))
     return pa.chunked_array(chunks, bits)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.half_floats import if_else, nan_of, widened
 from lance_format.lazy_dataclasses import dataclass
 
 ZoneNumbers: TypeAlias = npt.NDArray[np.int64]
@@ -155,9 +156,7 @@ def is_ordinary(value_type: pa.DataType) -> bool:
 
 def comparable(values: pa.Array) -> pa.Array:
     """Return values of a type with bounds as values that Arrow compares and aggregates, in the same order."""
-    if pa.types.is_float16(values.type):
-        return values.cast(pa.float32())
-    return values.cast(pa.int64()) if pa.types.is_duration(values.type) else values
+    return values.cast(pa.int64()) if pa.types.is_duration(values.type) else widened(values)
 
 
 def with_nan(lower: pa.Array, upper: pa.Array, nan_counts: ZoneNumbers) -> tuple[pa.Array, pa.Array]:
@@ -172,8 +171,8 @@ def with_nan(lower: pa.Array, upper: pa.Array, nan_counts: ZoneNumbers) -> tuple
     nan_counts : int64[num_zones]
     """
     has_nan = pa.array(nan_counts > 0)
-    nan = pa.scalar(np.nan, lower.type)
-    return pc.if_else(pc.and_(has_nan, lower.is_null()), nan, lower), pc.if_else(has_nan, nan, upper)
+    nan = nan_of(lower.type)
+    return if_else(pc.and_(has_nan, lower.is_null()), nan, lower), if_else(has_nan, nan, upper)
 
 
 def fragments_in_order(

@@ -12,6 +12,7 @@ import pyroaring
 from lance_format.datatypes import Field, Schema
 from lance_format.file import Seed
 from lance_format.file.columns.dictionaries import concat
+from lance_format.half_floats import if_else, is_nan
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.progress import Work, advance
 from lance_format.row_numbers import to_bitmap
@@ -204,9 +205,9 @@ class _Training:
             "nans": pa.array(np.zeros(len(values), np.int64)),
         }
         if pa.types.is_floating(self._value_type):
-            is_nan = pc.fill_null(pc.is_nan(values), False)
-            columns["nans"] = is_nan.cast(pa.int64())
-            values = pc.if_else(is_nan, pa.scalar(None, values.type), values)
+            no_number = pc.fill_null(is_nan(values), False)
+            columns["nans"] = no_number.cast(pa.int64())
+            values = if_else(no_number, pa.scalar(None, values.type), values)
         if has_bounds(self._value_type):
             columns["lower"] = columns["upper"] = comparable(values)
         self._parts.append(_by_zone(pa.table(columns)))

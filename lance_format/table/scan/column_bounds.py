@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from lance_format.errors import InvalidInputError
 from lance_format.expressions.constants import as_array, from_ipc, to_ipc
 from lance_format.expressions.zones import ZoneStatistics
+from lance_format.half_floats import is_nan
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.scan.projection import plan_projection
@@ -114,7 +115,7 @@ def _unite(parts: Sequence[ZoneStatistics], arrow_type: pa.DataType) -> ColumnBo
 
 
 def _extreme(choose: Callable[[pa.ChunkedArray], pa.Scalar], bounds: pa.ChunkedArray) -> pa.Scalar | None:
-    if pa.types.is_floating(bounds.type) and pc.any(pc.is_nan(bounds)).as_py():
+    if pa.types.is_floating(bounds.type) and pc.any(is_nan(bounds)).as_py():
         return None
     try:
         chosen = choose(bounds)

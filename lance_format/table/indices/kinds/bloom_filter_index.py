@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from lance_format.errors import CorruptFileError
 from lance_format.expressions import nodes
 from lance_format.expressions.nodes import Expression, Literal, walk
+from lance_format.half_floats import is_nan
 from lance_format.kernels.bloom_filter import find_hashes, hash_values
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
@@ -226,7 +227,7 @@ def _values_of(node: Expression, value_type: pa.DataType) -> pa.Array | None:
     if values.type != value_type or len(values) > _MOST_VALUES:
         return None
     if pa.types.is_floating(values.type):
-        if pc.any(pc.is_nan(values)).as_py():
+        if pc.any(is_nan(values)).as_py():
             return None  # There are many of them.
         zeros = pa.array(np.array([0.0, -0.0]), values.type)
         return pa.concat_arrays([values, zeros]) if pc.any(pc.equal(values, zeros[0])).as_py() else values

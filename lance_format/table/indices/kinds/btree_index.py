@@ -21,6 +21,7 @@ from lance_format.errors import CorruptFileError
 from lance_format.expressions.order import compare
 from lance_format.expressions.pruning import classify, rows_of_zones
 from lance_format.expressions.zones import ZoneStatistics
+from lance_format.half_floats import if_else, is_nan
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.row_finder import IndexFile, Question, RowIds, UnusableError
 from lance_format.table.indices.zone_map import comparable, has_bounds
@@ -102,7 +103,7 @@ def _zones_of(batch: pa.RecordBatch, page_rows: int, num_values: int, path: str)
     unknown = (counted < num_rows) & ((counted > 0) | ~is_bounded)
     num_nulls = np.where(unknown, -1, counted)
     none = pa.scalar(None, lower.type)
-    lower, upper = (pc.if_else(pa.array(unknown), none, bound) for bound in (lower, upper))
+    lower, upper = (if_else(pa.array(unknown), none, bound) for bound in (lower, upper))
     return ZoneStatistics(num_rows, num_nulls, lower, upper, exact=False)
 
 
@@ -110,4 +111,4 @@ def _without_nan(bounds: pa.Array) -> pa.Array:
     """Return bounds with null in the place of NaN, which pylance puts before or after all numbers, by its sign."""
     if not pa.types.is_floating(bounds.type):
         return bounds
-    return pc.if_else(pc.is_nan(comparable(bounds)), pa.scalar(None, bounds.type), bounds)
+    return if_else(is_nan(bounds), pa.scalar(None, bounds.type), bounds)

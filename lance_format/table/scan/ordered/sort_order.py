@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.expressions import Expression, conjunction, disjunction
 from lance_format.expressions.nodes import Column, Comparison, ComparisonOperator, IsNull, Literal, Not
+from lance_format.half_floats import widened
 from lance_format.table.fragments.row_columns import ROW_OFFSET
 from lance_format.table.scan.options import ColumnOrdering
 
@@ -58,10 +59,10 @@ def rank(column: pa.ChunkedArray, ordering: ColumnOrdering) -> Ranks:
     """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_float16(column.type):
-        column = column.cast(pa.float32())
+    if not len(column):
+        return np.zeros(0, np.int64)  # Early releases of Arrow cannot rank a column without chunks.
     try:
-        ranks: Ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
+        ranks: Ranks = pc.rank(widened(column), sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         raise NotSupportedError(
             f"rows cannot be sorted by column {ordering.column_name!r} of type {column.type}"
