@@ -97,7 +97,7 @@ class DatasetIndices(OpenTable):
         replace : bool
             Whether to replace an index of that name. Otherwise its existence is an error.
         num_partitions : int, optional
-            By default the square root of the number of rows, at most 4096.
+            By default the square root of the number of rows, at most 4096. At most the number of vectors in the sample.
         **parameters
             `sample_rate` (256): the number of vectors per partition by which these are found. `max_iters` (50): the
             maximum number of steps of that. Of `IVF_PQ` also `num_sub_vectors`, which divides the dimension, by default
