@@ -113,6 +113,13 @@ def test_rows_are_cut_out(both: tuple[RowIdSequence, list[int]], data: st.DataOb
     assert parse_row_ids(serialize_row_ids(left), len(left)) == left
 
 
+def test_ids_beyond_the_width_of_their_offsets() -> None:
+    for values in ([65536, 65533], [2**32 + 1, 2**32 - 1, 7], [40_000, *range(40_002, 90_000), 90_007]):
+        sequence = RowIdSequence.from_array(ids(*values))
+        assert sequence.to_numpy().tolist() == sequence.runs().values().tolist() == values
+        assert sequence.take(offsets(0, 1)).tolist() == values[:2]
+
+
 @given(distinct())
 def test_arrays_come_back(values: list[int]) -> None:
     sequence = RowIdSequence.from_array(ids(*values))
