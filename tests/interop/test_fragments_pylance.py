@@ -100,11 +100,12 @@ class TestFilesWrittenByHand:
         assert_same(tmp_path)
 
     def test_what_does_not_fit_is_refused(self, tmp_path: Path) -> None:
+        swapped = pa.struct([("y", pa.list_(pa.string())), ("x", pa.int64())])
         table = lance_format.write_dataset(TABLE, tmp_path)
         for other, message in (
             (TABLE.append_column("more", TABLE["id"]), "'more', which the table lacks"),
             (pa.table({"id": pa.array([1], pa.int32())}), "'id' .* is int32, and int64 in the table"),
-            (pa.table({"s": [{"y": ["a"], "x": 1}]}), "'s' .* is struct"),
+            (pa.table({"s": pa.array([{"y": ["a"], "x": 1}], swapped)}), "'s' .* is struct"),
         ):
             with pytest.raises(SchemaMismatchError, match=message):
                 LanceFragment.create_from_file(put_file(tmp_path, other), table)

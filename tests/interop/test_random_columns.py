@@ -68,7 +68,7 @@ def _array(rng: random.Random, arrow_type: pa.DataType, num_rows: int, *, null_s
     """Return values of a type, with nulls in every layer that may have some."""
     nulls = rng.choice(NULLS)
     if not num_rows:
-        return pa.array([], arrow_type)
+        return pa.nulls(0, arrow_type)
     mask = np.array(
         [nulls == "all nulls" or (nulls == "some nulls" and rng.random() < 0.3) for _ in range(num_rows)], bool
     )
