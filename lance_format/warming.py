@@ -15,14 +15,16 @@ import pyarrow as pa
 from lance_format.aggregation import Aggregate, FirstRows, GroupOrder, PartialAggregation
 from lance_format.array_encodings.value_slices import ValueSlices
 from lance_format.expressions.patterns import like
-from lance_format.kernels.posting_lists import decode_early_positions, decode_positions, decode_postings
+from lance_format.kernels.best_documents import bound_blocks
+from lance_format.kernels.ranked_lists import SearchedRows
 from lance_format.masks import filter_values
 from lance_format.table.dataset.dataset import dataset
 from lance_format.table.dataset.write_dataset import write_dataset
 from lance_format.table.indices.index_config import IndexConfig
+from lance_format.table.text_search.best_rows import find_best_rows
+from lance_format.table.text_search.posting_list import PostingList, StoredPositions
 from lance_format.table.text_search.postings import (
     CorpusStatistics,
-    Postings,
     QueryToken,
     find_phrase,
     score_documents,
@@ -154,16 +156,21 @@ def _search_texts() -> None:
         for given in (texts, read):
             Tokenizer(rules).split(given)
     one = np.ones(1, np.uint32)
-    lengths, offsets = np.frombuffer(one.tobytes(), np.uint32), np.frombuffer(bytes(8) + b"\x06" + bytes(7), np.int64)
-    decode_postings(np.frombuffer(b"\0\0\0\0\0\1", np.uint8), offsets, 1, True, one.copy(), one.copy())
-    decode_positions(np.frombuffer(b"\0", np.uint8), np.array([0, 1]), one, one.copy())
-    parts = np.frombuffer(np.array([0, 4, 8]).tobytes(), np.int64)
-    decode_early_positions(np.frombuffer(b"\1" + bytes(7), np.uint8), parts, np.array([0, 2]), one, one.copy())
-    postings = {"owl": Postings(np.zeros(1, np.uint32), one, one)}
+    lengths = np.frombuffer(one.tobytes(), np.uint32)
+    bytes_of_one, offsets = np.array([0, 0, 0, 0, 0, 1], np.uint8), np.array([0, 6])
+    mean, lasts, bounds = np.float32(1), np.zeros(1, np.int64), np.ones(1, np.float32)
+    bound_blocks(np.zeros(1, np.uint32), one, lengths, mean, lasts, lasts.copy(), bounds)
+    parts = StoredPositions(np.array([1, 0, 0, 0, 0, 0, 0, 0], np.uint8), np.array([0, 4, 8]), np.array([0, 2]))
+    parts.decode(one)
+    positions = StoredPositions(np.zeros(1, np.uint8), np.array([0, 1]), None)
+    stored_list = PostingList(bytes_of_one, offsets, 1, True, positions, lasts, np.ones(1, np.int64), bounds, mean)
+    postings = {"owl": stored_list.decode()}
     query, statistics = [QueryToken("owl", 0)], CorpusStatistics(1, 1, {"owl": 1})
     for counted in (lengths, one):
         score_documents(postings, counted, query, statistics)
     find_phrase(postings, query, 0)
+    rows = SearchedRows(lengths, mean, np.zeros(1, np.uint64), True, False, np.zeros(0, np.uint64))
+    find_best_rows({"owl": stored_list}, query, statistics, rows, most=1, slop=0)
 
 
 def _table(version: str) -> pa.Table:

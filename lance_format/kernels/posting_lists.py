@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
+from lance_format.kernels.words import load_word
 
 U8 = npt.NDArray[np.uint8]
 U32 = npt.NDArray[np.uint32]
@@ -24,6 +25,8 @@ F32 = npt.NDArray[np.float32]
 
 BLOCK_ROWS = 128
 """Number of integers that are packed together."""
+
+_LOW = np.uint64(0xFFFFFFFF)
 
 
 @kernel
@@ -50,16 +53,20 @@ def unpack_lanes(data: U8, at: int, num_bits: int, out: I64) -> int:
     int
         The offset after the integers.
     """
-    mask = (np.int64(1) << num_bits) - 1
-    for i in range(128):
-        bit = (i >> 2) * num_bits
-        word, shift = bit >> 5, bit & 31
-        value = np.int64(0)
-        if num_bits:
-            value = read_word(data, at + (word * 4 + (i & 3)) * 4) >> shift
+    mask = (np.uint64(1) << np.uint64(num_bits)) - np.uint64(1)
+    for row in range(32):
+        word, shift = at + ((row * num_bits) >> 5) * 16, (row * num_bits) & 31
+        for column in range(0, 4, 2):
+            first = second = np.uint64(0)
+            if num_bits:
+                both = load_word(data, word + 4 * column)
+                first, second = (both & _LOW) >> np.uint64(shift), both >> np.uint64(32 + shift)
             if shift + num_bits > 32:
-                value |= read_word(data, at + ((word + 1) * 4 + (i & 3)) * 4) << (32 - shift)
-        out[i] = value & mask
+                both = load_word(data, word + 16 + 4 * column)
+                first |= (both & _LOW) << np.uint64(32 - shift)
+                second |= (both >> np.uint64(32)) << np.uint64(32 - shift)
+            out[4 * row + column] = first & mask
+            out[4 * row + column + 1] = second & mask
     return at + 16 * num_bits
 
 
@@ -135,6 +142,32 @@ def _decode_last(data: U8, start: int, stop: int, count: int, varints: bool, val
 
 
 @kernel
+def decode_block(data: U8, start: int, stop: int, count: int, varints: bool, documents: I64, frequencies: I64) -> bool:
+    """Decode a block.
+
+    Parameters
+    ----------
+    data : uint8[…]
+    start, stop : int
+        The block, within `data`.
+    count : int
+        The number of its documents, at most 128.
+    varints : bool
+        Whether a block that is not full has varints.
+    documents, frequencies : int64[128]
+        Set to the documents, in any order if the block is malformed, and to how often each has the token.
+
+    Returns
+    -------
+    bool
+        False if the block is malformed.
+    """
+    if count == 128:
+        return _decode_full(data, start, stop, documents, frequencies)
+    return _decode_last(data, start, stop, count, varints, documents, frequencies)
+
+
+@kernel
 def decode_postings(data: U8, offsets: I64, num_documents: int, varints: bool, documents: U32, frequencies: U32) -> int:
     """Decode the blocks of a posting list.
 
@@ -159,12 +192,7 @@ def decode_postings(data: U8, offsets: I64, num_documents: int, varints: bool, d
     done, last = 0, np.int64(-1)
     for block in range(offsets.size - 1):
         count = min(128, documents.size - done)
-        start, stop = offsets[block], offsets[block + 1]
-        if count == 128:
-            is_valid = _decode_full(data, start, stop, values, counts)
-        else:
-            is_valid = _decode_last(data, start, stop, count, varints, values, counts)
-        if not is_valid:
+        if not decode_block(data, offsets[block], offsets[block + 1], count, varints, values, counts):
             return -1 - block
         for index in range(count):
             if values[index] <= last or values[index] >= num_documents or counts[index] < 1:
@@ -287,6 +315,24 @@ def decode_early_positions(data: U8, offsets: I64, bounds: I64, frequencies: U32
 
 
 @kernel
+def impact(frequency: int, length: int, mean: np.float32) -> np.float32:
+    """Return what a token of weight 1 contributes to the BM25 score of a document, in single precision.
+
+    Parameters
+    ----------
+    frequency : int
+        How often the document has the token.
+    length : int
+        Number of tokens of the document.
+    mean : float32
+        Mean number of tokens of a document.
+    """
+    k1, b, one, count = np.float32(1.2), np.float32(0.75), np.float32(1.0), np.float32(frequency)
+    norm = k1 * (one - b + b * np.float32(length) / mean)
+    return (k1 + one) * count / (count + norm)
+
+
+@kernel
 def add_scores(
     documents: U32, frequencies: U32, lengths: U32, weight: np.float32, mean: np.float32, position: int,
     scores: F32, latest: I64, matched: U32,
@@ -314,12 +360,9 @@ def add_scores(
     int
         The number of documents.
     """
-    k1, b, one = np.float32(1.2), np.float32(0.75), np.float32(1.0)
     for index in range(documents.size):
         document = documents[index]
-        frequency = np.float32(frequencies[index])
-        norm = k1 * (one - b + b * np.float32(lengths[document]) / mean)
-        scores[document] += weight * ((k1 + one) * frequency / (frequency + norm))
+        scores[document] += weight * impact(frequencies[index], lengths[document], mean)
         if latest[document] != position:
             latest[document] = position
             matched[document] += 1

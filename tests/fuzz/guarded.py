@@ -137,6 +137,13 @@ _INSTRUCTIONS: dict[Any, Callable[..., Any]] = {
 }
 
 
+def _guarded(argument: Any) -> Any:
+    """Return an argument of a kernel with its arrays guarded, also those of a named tuple."""
+    if isinstance(argument, tuple):
+        return type(argument)(*map(_guarded, argument))
+    return Guarded(argument) if isinstance(argument, np.ndarray) else argument
+
+
 def install() -> None:
     """Run all kernels so from now on, in this process."""
 
@@ -151,7 +158,7 @@ def install() -> None:
 
         def run(*arguments: Any) -> Any:
             with np.errstate(over="ignore"):
-                return function(*(Guarded(x) if isinstance(x, np.ndarray) else x for x in arguments))
+                return function(*map(_guarded, arguments))
 
         return run
 

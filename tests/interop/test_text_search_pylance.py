@@ -101,6 +101,15 @@ def assert_same(theirs: lance.LanceDataset, query: Query | str, **options: Any) 
     assert [score for score, _ in left] == pytest.approx([score for score, _ in right], rel=2e-6, abs=1e-6), made[1]
 
 
+def assert_head(theirs: lance.LanceDataset, query: Query, most: int, **options: Any) -> None:
+    """A limited search returns the first rows of a search without a limit, and their scores."""
+    ours, made = lance_format.dataset(theirs.uri), query(lance_format.query)
+    whole = ours.to_table(["id", "_score"], full_text_query=made, **options)
+    for _ in range(2):  # The second one has what the first one caches.
+        found = ours.to_table(["id", "_score"], full_text_query=made, limit=most, **options)
+        assert found.equals(whole.slice(0, most)), made
+
+
 def append(theirs: lance.LanceDataset, rng: random.Random, first: int, count: int) -> lance.LanceDataset:
     return lance.write_dataset(rows(rng, first, count), theirs.uri, mode="append")
 
@@ -136,6 +145,8 @@ def test_tables_of_a_random_history_are_searched_alike(tmp_path: Path, seed: int
             assert_same(theirs, query)
             assert_same(theirs, query, fast_search=True)
             assert_same(theirs, query, limit=rng.randrange(1, 20))
+            assert_head(theirs, query, rng.randrange(30))
+            assert_head(theirs, query, rng.randrange(1, 9), filter=f"id % 3 = {rng.randrange(3)}", prefilter=True)
             assert_same(theirs, query, filter=f"id % 3 = {rng.randrange(3)}", prefilter=bool(rng.randrange(2)))
 
 

@@ -84,5 +84,6 @@ class TextScanner(RankedScanner):
     def _search(self) -> RankedRows:
         options = self._given
         search = TextSearch(SearchScope(self._table, filtered_addresses(self._table, options), options.fast_search))
-        hits = search.find(self._query).best(None if options.limit is None else options.offset + options.limit)
+        most = None if options.limit is None else options.offset + options.limit
+        hits = search.find(self._query, most).best(most)
         return RankedRows(hits.addresses, {SCORE: pa.array(hits.scores)})

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from lance_format.datatypes import Schema
 from lance_format.errors import CorruptFileError
+from lance_format.kernels.ranked_lists import NO_ROW
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment_list import FragmentList
@@ -19,7 +20,6 @@ from lance_format.table.versions.row_places import find_row_ids
 from lance_format.table.versions.table_version import TableVersion
 
 Addresses = npt.NDArray[np.uint64]
-NO_ROW = np.uint64(2**64 - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,14 +32,17 @@ class LiveDocuments:
         Of the version.
     addresses : uint64[num_documents]
         `NO_ROW` for documents whose row is deleted, or in a fragment that the index does not cover.
+    is_ascending : bool
+        Whether the addresses of the others ascend.
     """
 
     fragments: FragmentList
     addresses: Addresses
+    is_ascending: bool
 
 
-def live_documents(table: TableVersion, partition: Partition) -> Addresses:
-    """Return the addresses of the documents of a partition, cached; see `LiveDocuments`.
+def live_documents(table: TableVersion, partition: Partition) -> LiveDocuments:
+    """Return the addresses of the documents of a partition, cached.
 
     Raises
     ------
@@ -49,7 +52,7 @@ def live_documents(table: TableVersion, partition: Partition) -> Addresses:
     key = (index_path(table, partition.index, f"part_{partition.number}"), "rows")
     cached = table.cache.get(key)
     if isinstance(cached, LiveDocuments) and cached.fragments is table.manifest.fragments:
-        return cached.addresses
+        return cached
     row_ids = partition.documents.row_ids
     covered = table.manifest.fragments.columns.ids
     covered = covered[np.isin(covered, partition.index.covered_ids())]
@@ -57,8 +60,10 @@ def live_documents(table: TableVersion, partition: Partition) -> Addresses:
         addresses = _by_ids(table, row_ids, covered)
     else:
         addresses = _by_addresses(table, partition, covered)
-    table.cache.put(key, LiveDocuments(table.manifest.fragments, addresses), addresses.nbytes)
-    return addresses
+    live = addresses[addresses != NO_ROW]
+    found = LiveDocuments(table.manifest.fragments, addresses, bool((live[1:] > live[:-1]).all()))
+    table.cache.put(key, found, addresses.nbytes)
+    return found
 
 
 def _by_ids(table: TableVersion, row_ids: Addresses, covered: npt.NDArray[np.int64]) -> Addresses:

@@ -8,20 +8,17 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.kernels.posting_lists import BLOCK_ROWS, decode_early_positions, decode_positions, decode_postings
+from lance_format.errors import CorruptFileError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.opening import index_path
-from lance_format.table.indices.texts.index_files import PartFile, open_file
-from lance_format.table.text_search.postings import Postings
+from lance_format.table.indices.texts.index_files import open_file
+from lance_format.table.text_search.posting_list import PostingList, read_lists
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.texts.dictionary import TokenDictionary
 
 _Loaded = TypeVar("_Loaded", TokenDictionary, "Documents")
-_VARINTS = {b"varint_delta_v1": True, b"fixed32_v1": False, None: False}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,15 +30,13 @@ class Documents:
     row_ids : uint64[num_documents]
     lengths : uint32[num_documents]
         Number of tokens of each.
+    num_tokens : int
+        Number of tokens of all.
     """
 
     row_ids: npt.NDArray[np.uint64]
     lengths: npt.NDArray[np.uint32]
-
-    @property
-    def num_tokens(self) -> int:
-        """Number of tokens of all."""
-        return int(self.lengths.sum(dtype=np.uint64))
+    num_tokens: int
 
 
 class Partition:
@@ -69,45 +64,49 @@ class Partition:
         """Its tokens, cached."""
         return self._cached("tokens", TokenDictionary) or self._load_dictionary()
 
-    def find_postings(self, tokens: Sequence[str], *, with_positions: bool = False) -> dict[str, Postings]:
-        """Read the posting lists of those tokens that occur.
+    def find_lists(
+        self, tokens: Sequence[str], mean_length: np.float32, *, with_positions: bool = False
+    ) -> dict[str, PostingList]:
+        """Return the posting lists of those tokens that occur, cached.
 
         Parameters
         ----------
         tokens : sequence of str
+        mean_length : float32
+            Mean number of tokens of a document, which bounds of scores depend on.
         with_positions : bool
-        """
-        numbers = {token: self.dictionary.find(token) for token in tokens}
-        known = {token: number for token, number in numbers.items() if number is not None}
-        if not known:
-            return {}
-        num_documents = self.documents.lengths.size
-        with open_file(self._table, self.index, self._name("invert")) as file:
-            rows = list(known.values())
-            lengths, lists = file.take("_length", rows), file.take("_posting", rows)
-            found = [
-                _decode(file, lists, row, int(length), num_documents) for row, length in enumerate(lengths.to_pylist())
-            ]
-            if with_positions:
-                found = self._with_positions(file, rows, found)
-        return dict(zip(known, found, strict=True))
 
-    def _with_positions(self, file: PartFile, rows: list[int], found: list[Postings]) -> list[Postings]:
-        codec = file.metadata.get(b"positions_codec")
-        if codec is None:
-            stored = file.take("_position", rows)
-            return [_decode_early_positions(file, stored[at], postings) for at, postings in enumerate(found)]
-        if codec != b"packed_delta_v1":
-            raise NotSupportedError(f"positions of the form {codec!r} are not supported")
-        data, offsets = file.take("_compressed_position", rows), file.take("_position_block_offset", rows)
-        return [_decode_positions(file, data[at], offsets[at], postings) for at, postings in enumerate(found)]
+        Raises
+        ------
+        CorruptFileError
+            If a list is malformed.
+        """
+        found = {token: self._cached_list(token, mean_length, with_positions) for token in tokens}
+        numbers = {token: self.dictionary.find(token) for token, known in found.items() if known is None}
+        missing = {token: number for token, number in numbers.items() if number is not None}
+        if missing:
+            with open_file(self._table, self.index, self._name("invert")) as file:
+                lengths = self.documents.lengths
+                read = read_lists(file, list(missing.values()), lengths, mean_length, with_positions=with_positions)
+            for token, made in zip(missing, read, strict=True):
+                found[token] = made
+                self._table.cache.put(self._key_of_list(token, with_positions), made, made.size_bytes)
+        return {token: known for token, known in found.items() if known is not None}
+
+    def _cached_list(self, token: str, mean_length: np.float32, with_positions: bool) -> PostingList | None:
+        found = self._table.cache.get(self._key_of_list(token, with_positions))
+        return found if isinstance(found, PostingList) and found.mean_length == mean_length else None
+
+    def _key_of_list(self, token: str, with_positions: bool) -> tuple[str, str, bool]:
+        return index_path(self._table, self.index, self._name("invert")), token, with_positions
 
     def _load_documents(self) -> Documents:
         with open_file(self._table, self.index, self._name("docs")) as file:
             row_ids, lengths = file.read("_rowid"), file.read("_num_tokens")
             if row_ids.null_count or lengths.null_count:
                 raise CorruptFileError("a document is null", path=file.path)
-        documents = Documents(row_ids.to_numpy(), lengths.to_numpy())
+        num_tokens = int(lengths.to_numpy().sum(dtype=np.uint64))
+        documents = Documents(row_ids.to_numpy(), lengths.to_numpy(), num_tokens)
         self._keep("docs", documents, 12 * len(lengths))
         return documents
 
@@ -129,57 +128,3 @@ class Partition:
 
     def _keep(self, what: str, content: object, size_bytes: int) -> None:
         self._table.cache.put((index_path(self._table, self.index, self._name(what)), "content"), content, size_bytes)
-
-
-def _decode(file: PartFile, lists: pa.Array, row: int, length: int, num_documents: int) -> Postings:
-    codec = file.metadata.get(b"posting_tail_codec")
-    if codec not in _VARINTS or file.metadata.get(b"posting_block_size", b"128") != b"128":
-        raise NotSupportedError(f"posting lists of the form {codec!r} are not supported")
-    blocks = lists[row].values
-    num_blocks = -(-length // BLOCK_ROWS)
-    if blocks is None or len(blocks) != num_blocks or length > num_documents or blocks.null_count:
-        raise CorruptFileError(f"a posting list of {length} documents has other blocks", path=file.path)
-    data, offsets = _bytes_of(blocks)
-    documents, frequencies = np.empty(length, np.uint32), np.empty(length, np.uint32)
-    count = decode_postings(data, offsets, num_documents, _VARINTS[codec], documents, frequencies)
-    if count < 0:
-        raise CorruptFileError(f"block {-1 - count} of a posting list is malformed", path=file.path)
-    return Postings(documents, frequencies)
-
-
-def _decode_positions(file: PartFile, data: pa.Scalar, offsets: pa.Scalar, postings: Postings) -> Postings:
-    stored = np.frombuffer(data.as_buffer() or b"", np.uint8)
-    starts = np.asarray(offsets.values.to_numpy(zero_copy_only=False), np.int64)
-    bounds = np.append(starts, stored.size)
-    num_blocks = -(-postings.documents.size // BLOCK_ROWS)
-    total = int(postings.frequencies.sum(dtype=np.uint64))
-    # A position takes a bit of a byte at least, except in packed groups of zeros.
-    if starts.size != num_blocks or (bounds[1:] < bounds[:-1]).any() or total > 128 * (stored.size + 1):
-        raise CorruptFileError("positions of tokens have other blocks than their documents", path=file.path)
-    positions = np.empty(total, np.uint32)
-    count = decode_positions(stored, bounds, postings.frequencies, positions)
-    if count < 0:
-        raise CorruptFileError(f"block {-1 - count} of positions is malformed", path=file.path)
-    return Postings(postings.documents, postings.frequencies, positions)
-
-
-def _decode_early_positions(file: PartFile, stored: pa.Scalar, postings: Postings) -> Postings:
-    documents = stored.values
-    total = int(postings.frequencies.sum(dtype=np.uint64))
-    is_whole = documents is not None and len(documents) == postings.documents.size and not documents.null_count
-    parts = documents.flatten() if is_whole else None
-    if parts is None or parts.null_count or total > 128 * (parts.nbytes + 1):
-        raise CorruptFileError("positions of tokens are of other documents", path=file.path)
-    data, offsets = _bytes_of(parts)
-    bounds = np.asarray(documents.offsets.to_numpy(), np.int64)
-    positions = np.empty(total, np.uint32)
-    count = decode_early_positions(data, offsets, bounds - bounds[0], postings.frequencies, positions)
-    if count < 0:
-        raise CorruptFileError(f"the positions of document {-1 - count} are malformed", path=file.path)
-    return Postings(postings.documents, postings.frequencies, positions)
-
-
-def _bytes_of(blocks: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    _, offsets, data = blocks.buffers()
-    found = np.frombuffer(offsets, np.int64)[blocks.offset : blocks.offset + len(blocks) + 1]
-    return np.frombuffer(data or b"", np.uint8), found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from lance_format.kernels.posting_lists import add_scores, match_phrase
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.texts.bm25 import mean_length, token_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,16 +72,15 @@ class CorpusStatistics:
     @property
     def mean_length(self) -> np.float32:
         """Mean number of tokens of a document."""
-        return np.float32(self.num_tokens) / np.float32(max(self.num_documents, 1))
+        return mean_length(self.num_tokens, self.num_documents)
 
     def weight(self, token: str) -> np.float32:
         """Return the weight of a token, in single precision; 0 if no document has it."""
         containing = self.num_containing.get(token, 0)
         if not containing:
             return np.float32(0)
-        total, half, one = np.float32(self.num_documents), np.float32(0.5), np.float32(1)
-        ratio = (total - np.float32(containing) + half) / (np.float32(containing) + half) + one
-        return np.float32(math.log(float(ratio)))
+        found: np.float32 = token_weights(np.array([containing]), self.num_documents)[0]
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +162,11 @@ def find_phrase(postings: Mapping[str, Postings], tokens: Sequence[QueryToken], 
         starts[:, column] = stops[:, column] - found.frequencies[rows]
         stored.append(np.zeros(0, np.uint32) if found.positions is None else found.positions)
         before += stored[-1].size
-    steps = np.diff([token.position for token in tokens], prepend=tokens[0].position).astype(np.int64)
     matches = np.zeros(common.size, np.bool_)
-    match_phrase(starts, stops, np.concatenate(stored), steps, slop, matches)
+    match_phrase(starts, stops, np.concatenate(stored), steps_of(tokens), slop, matches)
     return common[matches].astype(np.int64)
+
+
+def steps_of(tokens: Sequence[QueryToken]) -> npt.NDArray[np.int64]:
+    """Return the distance of each token of a phrase from the one before, `int64[num_tokens]`."""
+    return np.diff([token.position for token in tokens], prepend=tokens[0].position).astype(np.int64)

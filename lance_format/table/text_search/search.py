@@ -8,7 +8,7 @@ rows from both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.errors import InvalidInputError
+from lance_format.kernels.ranked_lists import NO_ROW, SearchedRows
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.query import (
     BooleanQuery,
@@ -29,10 +30,12 @@ from lance_format.query import (
     PhraseQuery,
 )
 from lance_format.table.format.field_paths import find_field
+from lance_format.table.text_search.best_rows import find_best_rows
 from lance_format.table.text_search.flat_search import FlatCorpus, check_searchable, read_corpus
 from lance_format.table.text_search.hits import Hits, united
-from lance_format.table.text_search.live_documents import NO_ROW, live_documents
+from lance_format.table.text_search.live_documents import live_documents
 from lance_format.table.text_search.partition import Partition
+from lance_format.table.text_search.posting_list import PostingList
 from lance_format.table.text_search.postings import (
     CorpusStatistics,
     Postings,
@@ -43,8 +46,14 @@ from lance_format.table.text_search.postings import (
 )
 from lance_format.table.text_search.target import SearchTarget, indexed_columns
 from lance_format.table.versions.table_version import TableVersion
-from lance_format.texts.token_rules import PLAIN
+from lance_format.texts.token_rules import PLAIN, TokenRules
 from lance_format.texts.tokenizing import Tokenizer
+
+_KEPT_QUERIES = 64
+"""Number of queries whose tokens are remembered."""
+
+_Rows: TypeAlias = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]
+"""Addresses and scores."""
 
 TextRequest: TypeAlias = str | Mapping[str, Any] | FullTextQuery
 """A text, its columns too (`{"query": …, "columns": […]}`), or a query."""
@@ -118,8 +127,14 @@ class TextSearch:
         self._scope = scope
         self._targets: dict[str, SearchTarget] = {}
 
-    def find(self, query: FullTextQuery) -> Hits:
+    def find(self, query: FullTextQuery, most: int | None = None) -> Hits:
         """Find the rows that match a query.
+
+        Parameters
+        ----------
+        query : FullTextQuery
+        most : int, optional
+            Number of the best rows that are needed, see `Hits.best`. Others may be missing.
 
         Raises
         ------
@@ -133,31 +148,33 @@ class TextSearch:
         answer = _ANSWERS.get(type(query))
         if answer is None:
             raise InvalidInputError(f"{query!r} is no query of lance_format.query")
-        return answer(self, query)
+        return answer(self, query, most)
 
-    def _match(self, query: MatchQuery) -> Hits:
+    def _match(self, query: MatchQuery, most: int | None = None) -> Hits:
         target = self._target(query.column)
-        plain = _query_tokens(target.tokenizer, query.query)
+        plain = _query_tokens(target.tokenizer.rules, query.query)
         # pylance leaves words as they are where it looks for similar tokens, and looks for none in other rows.
-        words = _query_tokens(Tokenizer(PLAIN), query.query) if query.fuzziness else plain
+        words = _query_tokens(PLAIN, query.query) if query.fuzziness else plain
         tokens = _expanded(target, words, query) if query.fuzziness else plain
         leaf = _Leaf(self._scope, target, tokens, plain, with_positions=False)
         needs_all = query.operator is FullTextOperator.AND
-        needed = [len({token.position for token in given}) if needs_all else 1 for given in (words, plain)]
-        return leaf.match(*needed).times(query.boost)
+        needed, elsewhere = (len({token.position for token in given}) if needs_all else 1 for given in (words, plain))
+        # Different scores may become equal if they are multiplied, and then the lower address is the better one.
+        return leaf.match(needed, elsewhere, most if query.boost == 1 else None).times(query.boost)
 
-    def _phrase(self, query: PhraseQuery) -> Hits:
+    def _phrase(self, query: PhraseQuery, most: int | None = None) -> Hits:
         target = self._target(query.column)
         if not target.has_positions:
             raise InvalidInputError(
                 f"the index of column {query.column!r} has no positions, which phrases need; make it again with"
                 " with_position=True"
             )
-        tokens = _query_tokens(target.tokenizer, query.query)
+        tokens = _query_tokens(target.tokenizer.rules, query.query)
         leaf = _Leaf(self._scope, target, tokens, tokens, with_positions=True)
-        return leaf.phrase(query.slop)
+        return leaf.phrase(query.slop, most)
 
-    def _multi(self, query: MultiMatchQuery) -> Hits:
+    def _multi(self, query: MultiMatchQuery, most: int | None = None) -> Hits:
+        del most
         parts = [self._match(part) for part in query.queries]
         addresses = united(parts)
         scores = np.full(addresses.size, -np.inf, np.float32)
@@ -166,11 +183,13 @@ class TextSearch:
             scores = np.where(matches, np.maximum(scores, found), scores)
         return Hits(addresses, scores)
 
-    def _boost(self, query: BoostQuery) -> Hits:
+    def _boost(self, query: BoostQuery, most: int | None = None) -> Hits:
+        del most
         positive, negative = self.find(query.positive), self.find(query.negative)
         return positive.plus([negative.times(-query.negative_boost)])
 
-    def _boolean(self, query: BooleanQuery) -> Hits:
+    def _boolean(self, query: BooleanQuery, most: int | None = None) -> Hits:
+        del most
         found = {occur: [self.find(part) for kind, part in query.queries if kind is occur] for occur in Occur}
         must, should = found[Occur.MUST], found[Occur.SHOULD]
         addresses = must[0].addresses if must else united(should)
@@ -186,7 +205,7 @@ class TextSearch:
         return self._targets[column]
 
 
-_ANSWERS: Mapping[type, Callable[[TextSearch, Any], Hits]] = MappingProxyType(
+_ANSWERS: Mapping[type, Callable[[TextSearch, Any, int | None], Hits]] = MappingProxyType(
     {
         MatchQuery: TextSearch._match,
         PhraseQuery: TextSearch._phrase,
@@ -204,7 +223,7 @@ class _Leaf:
     ----------
     scope : SearchScope
     target : SearchTarget
-    tokens, plain : list of QueryToken
+    tokens, plain : sequence of QueryToken
         To look for in the index, and in other rows; the former may have similar ones.
     with_positions : bool
         Whether positions are needed.
@@ -214,8 +233,8 @@ class _Leaf:
         self,
         scope: SearchScope,
         target: SearchTarget,
-        tokens: list[QueryToken],
-        plain: list[QueryToken],
+        tokens: Sequence[QueryToken],
+        plain: Sequence[QueryToken],
         *,
         with_positions: bool,
     ) -> None:
@@ -226,33 +245,48 @@ class _Leaf:
         self._plain = plain
         self._with_positions = with_positions
 
-    def match(self, needed: int, needed_elsewhere: int) -> Hits:
+    def match(self, needed: int, needed_elsewhere: int, most: int | None) -> Hits:
         """Find the rows that have tokens of a number of positions of the query.
 
         Parameters
         ----------
         needed, needed_elsewhere : int
             In the index, and in other rows.
+        most : int, optional
+            See `TextSearch.find`.
         """
         parts = []
-        for partition, postings in self._indexed():
-            scored = score_documents(
-                postings, partition.documents.lengths, self._tokens, self._statistics, needed=needed
-            )
-            parts.append(self._live(partition, scored))
+        for partition, lists in self._indexed():
+            if most is None:
+                postings, lengths = _decoded(lists), partition.documents.lengths
+                scored = score_documents(postings, lengths, self._tokens, self._statistics, needed=needed)
+                parts.append(self._live(partition, scored))
+            else:
+                parts.append(self._best(partition, lists, most, needed=needed))
         if (flat := self._flat) is not None:
             statistics = self._statistics + flat.statistics
             scored = score_documents(flat.postings, flat.lengths, self._plain, statistics, needed=needed_elsewhere)
             parts.append((flat.addresses[scored.documents], scored.scores))
         return Hits.of(parts)
 
-    def phrase(self, slop: int) -> Hits:
-        """Find the rows that have the tokens one after the other."""
+    def phrase(self, slop: int, most: int | None) -> Hits:
+        """Find the rows that have the tokens one after the other.
+
+        Parameters
+        ----------
+        slop : int
+            See `PhraseQuery`.
+        most : int, optional
+            See `TextSearch.find`.
+        """
         parts = []
-        for partition, postings in self._indexed():
-            lengths = partition.documents.lengths
-            scored = self._scored_phrase(postings, lengths, self._statistics, slop)
-            parts.append(self._live(partition, scored))
+        for partition, lists in self._indexed():
+            if most is None or any(found.has_early_positions for found in lists.values()):
+                lengths = partition.documents.lengths
+                scored = self._scored_phrase(_decoded(lists), lengths, self._statistics, slop)
+                parts.append(self._live(partition, scored))
+            else:
+                parts.append(self._best(partition, lists, most, slop=slop))
         if (flat := self._flat) is not None:
             scored = self._scored_phrase(flat.postings, flat.lengths, self._statistics + flat.statistics, slop)
             parts.append((flat.addresses[scored.documents], scored.scores))
@@ -270,32 +304,62 @@ class _Leaf:
         kept = np.isin(scored.documents, documents, assume_unique=True)
         return Scored(scored.documents[kept], scored.scores[kept])
 
-    def _live(self, partition: Partition, scored: Scored) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]:
+    def _best(
+        self,
+        partition: Partition,
+        lists: Mapping[str, PostingList],
+        most: int,
+        *,
+        needed: int = 1,
+        slop: int | None = None,
+    ) -> _Rows:
+        """Return the best rows of a partition that are live and allowed, and their scores."""
+        live, allowed = live_documents(self._scope.table, partition), self._scope.allowed
+        rows = SearchedRows(
+            partition.documents.lengths,
+            self._mean_length,
+            live.addresses,
+            live.is_ascending,
+            allowed is not None,
+            np.zeros(0, np.uint64) if allowed is None else allowed,
+        )
+        return find_best_rows(lists, self._tokens, self._statistics, rows, most=most, needed=needed, slop=slop)
+
+    def _live(self, partition: Partition, scored: Scored) -> _Rows:
         """Return the rows of documents that are live and allowed, and their scores."""
-        addresses = live_documents(self._scope.table, partition)[scored.documents]
+        addresses = live_documents(self._scope.table, partition).addresses[scored.documents]
         kept = addresses != NO_ROW
         if self._scope.allowed is not None:
             kept &= np.isin(addresses, self._scope.allowed)
         return addresses[kept], scored.scores[kept]
 
-    def _indexed(self) -> Iterator[tuple[Partition, Mapping[str, Postings]]]:
+    def _indexed(self) -> Iterator[tuple[Partition, Mapping[str, PostingList]]]:
         """Yield the partitions that have tokens."""
-        found = zip(self._target.partitions, self._postings, strict=True)
-        yield from ((partition, postings) for partition, postings in found if postings)
+        found = zip(self._target.partitions, self._lists, strict=True)
+        yield from ((partition, lists) for partition, lists in found if lists)
 
     @cached_property
-    def _postings(self) -> list[Mapping[str, Postings]]:
+    def _lists(self) -> list[Mapping[str, PostingList]]:
         names = list(dict.fromkeys(token.token for token in (*self._tokens, *self._plain)))
-        with_positions = self._with_positions
-        return [partition.find_postings(names, with_positions=with_positions) for partition in self._target.partitions]
+        return [
+            partition.find_lists(names, self._mean_length, with_positions=self._with_positions)
+            for partition in self._target.partitions
+        ]
+
+    @cached_property
+    def _mean_length(self) -> np.float32:
+        """The mean length of the documents of the index."""
+        documents = [partition.documents for partition in self._target.partitions]
+        num_documents, num_tokens = sum(x.lengths.size for x in documents), sum(x.num_tokens for x in documents)
+        return CorpusStatistics(num_documents, num_tokens).mean_length
 
     @cached_property
     def _statistics(self) -> CorpusStatistics:
         """The statistics of the index."""
         total = CorpusStatistics()
-        for partition, postings in zip(self._target.partitions, self._postings, strict=True):
+        for partition, lists in zip(self._target.partitions, self._lists, strict=True):
             documents = partition.documents
-            containing = {token: found.documents.size for token, found in postings.items()}
+            containing = {token: found.num_documents for token, found in lists.items()}
             total += CorpusStatistics(documents.lengths.size, documents.num_tokens, containing)
         return total
 
@@ -309,8 +373,13 @@ class _Leaf:
         return read_corpus(scope.table, target.path, target.others, target.tokenizer, names, scope.allowed)
 
 
-def _query_tokens(tokenizer: Tokenizer, text: str) -> list[QueryToken]:
-    return [QueryToken(word, position) for word, position in tokenizer.query_tokens(text)]
+def _decoded(lists: Mapping[str, PostingList]) -> dict[str, Postings]:
+    return {token: found.decode() for token, found in lists.items()}
+
+
+@lru_cache(maxsize=_KEPT_QUERIES)
+def _query_tokens(rules: TokenRules, text: str) -> tuple[QueryToken, ...]:
+    return tuple(QueryToken(word, position) for word, position in Tokenizer(rules).query_tokens(text))
 
 
 def _expanded(target: SearchTarget, tokens: Sequence[QueryToken], query: MatchQuery) -> list[QueryToken]:
