@@ -8,8 +8,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from types import MappingProxyType
+from typing import Any
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError
@@ -41,8 +44,46 @@ class Occur(Enum):
     MUST_NOT = "MUST_NOT"
 
 
-class FullTextQuery:
+class FullTextQuery(ABC):
     """A query; see its subclasses."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the query as mappings, lists, numbers and texts, in the JSON form of Lance.
+
+        >>> MatchQuery("owl", "note").to_dict()["match"]["terms"]
+        'owl'
+        """
+
+    @staticmethod
+    def from_dict(given: Mapping[str, Any]) -> FullTextQuery:
+        """Return the query that a mapping describes; see `to_dict`. Numbers that it lacks have their defaults.
+
+        >>> FullTextQuery.from_dict({"phrase": {"column": "note", "terms": "owl night", "slop": 1}})
+        PhraseQuery('owl night', 'note')
+
+        Parameters
+        ----------
+        given : mapping of str to object
+            One of `match`, `phrase`, `boost`, `multi_match` and `boolean`, and its parameters.
+
+        Raises
+        ------
+        InvalidInputError
+            If it describes none.
+        """
+        kind, content = _only_item(given)
+        parse = _PARSERS.get(kind)
+        if parse is None or not isinstance(content, Mapping):
+            raise InvalidInputError(
+                f"{given!r} is no query; one of {', '.join(_PARSERS)} and its parameters are needed"
+            )
+        try:
+            return parse(content)
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InvalidInputError):
+                raise
+            raise InvalidInputError(f"malformed query {given!r}: {error}") from error
 
     def __and__(self, other: FullTextQuery) -> BooleanQuery:
         """Return the query for rows that match both queries."""
@@ -97,6 +138,20 @@ class MatchQuery(FullTextQuery):
         self.operator = operator
         self.prefix_length = _count("prefix_length", prefix_length)
 
+    def to_dict(self) -> dict[str, Any]:
+        """See `FullTextQuery.to_dict`."""
+        return {
+            "match": {
+                "column": self.column,
+                "terms": self.query,
+                "boost": self.boost,
+                "fuzziness": self.fuzziness,
+                "max_expansions": self.max_expansions,
+                "operator": self.operator.value.capitalize(),
+                "prefix_length": self.prefix_length,
+            }
+        }
+
     def __repr__(self) -> str:
         return f"MatchQuery({self.query!r}, {self.column!r})"
 
@@ -123,6 +178,10 @@ class PhraseQuery(FullTextQuery):
         self.column = column
         self.slop = _count("slop", slop)
 
+    def to_dict(self) -> dict[str, Any]:
+        """See `FullTextQuery.to_dict`."""
+        return {"phrase": {"column": self.column, "terms": self.query, "slop": self.slop}}
+
     def __repr__(self) -> str:
         return f"PhraseQuery({self.query!r}, {self.column!r})"
 
@@ -147,6 +206,16 @@ class BoostQuery(FullTextQuery):
         self.positive = positive
         self.negative = negative
         self.negative_boost = _factor("negative_boost", negative_boost)
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `FullTextQuery.to_dict`."""
+        return {
+            "boost": {
+                "positive": self.positive.to_dict(),
+                "negative": self.negative.to_dict(),
+                "negative_boost": self.negative_boost,
+            }
+        }
 
     def __repr__(self) -> str:
         return f"BoostQuery({self.positive!r}, {self.negative!r})"
@@ -187,6 +256,10 @@ class MultiMatchQuery(FullTextQuery):
             for column, boost in zip(columns, factors, strict=True)
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """See `FullTextQuery.to_dict`."""
+        return {"multi_match": {"match_queries": [query.to_dict()["match"] for query in self.queries]}}
+
     def __repr__(self) -> str:
         return f"MultiMatchQuery({self.queries[0].query!r}, {[query.column for query in self.queries]!r})"
 
@@ -211,6 +284,13 @@ class BooleanQuery(FullTextQuery):
         if all(occur is Occur.MUST_NOT for occur, _ in self.queries):
             raise InvalidInputError("a BooleanQuery needs a query with Occur.MUST or Occur.SHOULD")
 
+    def to_dict(self) -> dict[str, Any]:
+        """See `FullTextQuery.to_dict`."""
+        found: dict[str, list[Any]] = {occur.value.lower(): [] for occur in Occur}
+        for occur, query in self.queries:
+            found[occur.value.lower()].append(query.to_dict())
+        return {"boolean": found}
+
     def __repr__(self) -> str:
         return f"BooleanQuery({list(self.queries)!r})"
 
@@ -225,3 +305,46 @@ def _count(name: str, value: int) -> int:
     if not 0 <= value < 2**32:
         raise InvalidInputError(f"{name} is {value!r}; a whole number from 0 on is needed")
     return value
+
+
+def _only_item(given: object) -> tuple[str, object]:
+    return next(iter(given.items())) if isinstance(given, Mapping) and len(given) == 1 else ("", None)
+
+
+def _match(given: Mapping[str, Any]) -> MatchQuery:
+    left = dict(given)
+    operator = left.pop("operator", "Or")
+    chosen = FullTextOperator(operator.upper() if isinstance(operator, str) else operator)
+    return MatchQuery(left.pop("terms"), left.pop("column"), operator=chosen, **left)
+
+
+def _phrase(given: Mapping[str, Any]) -> PhraseQuery:
+    left = dict(given)
+    return PhraseQuery(left.pop("terms"), left.pop("column"), **left)
+
+
+def _boost(given: Mapping[str, Any]) -> BoostQuery:
+    left = dict(given)
+    positive, negative = (FullTextQuery.from_dict(left.pop(name)) for name in ("positive", "negative"))
+    return BoostQuery(positive, negative, **left)
+
+
+def _multi_match(given: Mapping[str, Any]) -> MultiMatchQuery:
+    left = dict(given)
+    queries = [_match(part) for part in left.pop("match_queries")]
+    if left or len({(query.query, query.operator) for query in queries}) != 1:
+        raise InvalidInputError(f"a multi_match query is {dict(given)!r}; match_queries of the same terms are needed")
+    columns, boosts = [query.column for query in queries], [query.boost for query in queries]
+    return MultiMatchQuery(queries[0].query, columns, boosts=boosts, operator=queries[0].operator)
+
+
+def _boolean(given: Mapping[str, Any]) -> BooleanQuery:
+    names = {occur.value.lower(): occur for occur in Occur}
+    return BooleanQuery(
+        [(names[name], FullTextQuery.from_dict(part)) for name, parts in given.items() for part in parts]
+    )
+
+
+_PARSERS: Mapping[str, Callable[[Mapping[str, Any]], FullTextQuery]] = MappingProxyType(
+    {"match": _match, "phrase": _phrase, "boost": _boost, "multi_match": _multi_match, "boolean": _boolean}
+)

@@ -207,10 +207,24 @@ class LanceOptions:
         if HADOOP in given:
             storage = translate(json.loads(given[HADOOP]), storage)
         if SEARCH in given:
-            parsed["search"] = json.loads(given[SEARCH])
+            parsed["search"] = _parse_search(given[SEARCH])
         if NEW_COLUMNS in given:
             parsed["new_columns"] = read_new_columns(json.loads(given[NEW_COLUMNS]))
         return cls(**parsed, column_options=tuple(column_options), changes=changes, sink=sink, storage=storage)
+
+
+def _parse_search(text: str) -> dict[str, Any]:
+    """Return the arguments of a search; SQL gives a structured query as a text of JSON."""
+    search: dict[str, Any] = json.loads(text)
+    query = search.get("full_text_query")
+    if isinstance(query, dict) and "structured_query" in query:
+        try:
+            search["full_text_query"] = json.loads(query["structured_query"])
+        except ValueError as error:
+            raise InvalidInputError(f"structured_query is no JSON: {error}") from error
+        if not isinstance(search["full_text_query"], dict):
+            raise InvalidInputError(f"structured_query is {query['structured_query']}; a query is an object of JSON")
+    return search
 
 
 def _check_one_version(parsed: Mapping[str, Any]) -> None:

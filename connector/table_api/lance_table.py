@@ -24,6 +24,8 @@ from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from lance_format.query import FullTextQuery
+
 
 class LanceTable(TableVersions, TableUpkeep):
     """A Lance table, which Spark changes and maintains.
@@ -257,7 +259,11 @@ class LanceTable(TableVersions, TableUpkeep):
         return search_vectors(self._target, arguments, filter)
 
     def textSearch(
-        self, query: str, columns: Sequence[str] | None = None, numResults: int = 10, filter: str | None = None
+        self,
+        query: str | FullTextQuery,
+        columns: Sequence[str] | None = None,
+        numResults: int = 10,
+        filter: str | None = None,
     ) -> DataFrame:
         """Return the rows that match a text, the best ones first, with their `_score`.
 
@@ -265,10 +271,10 @@ class LanceTable(TableVersions, TableUpkeep):
 
         Parameters
         ----------
-        query : str
-            Words, one of which a row has to have; or a phrase in double quotes.
+        query : str or FullTextQuery
+            Words, one of which a row has to have; or a phrase in double quotes; or a query of `lance_format.query`.
         columns : sequence of str, optional
-            By default all that have an `INVERTED` index.
+            By default all that have an `INVERTED` index. A query names its columns.
         numResults : int
         filter : str, optional
             The rows to search, in SQL as the option `filter`. `where` of the result filters the rows that were found.
@@ -278,8 +284,7 @@ class LanceTable(TableVersions, TableUpkeep):
         InvalidInputError
             If an argument is invalid, or there is no column to search.
         """
-        asked = {"query": query, "columns": None if columns is None else list(columns)}
-        return search_texts(self._target, asked, numResults, filter)
+        return search_texts(self._target, query, columns, numResults, filter)
 
     def clone(self, target: str, isShallow: bool = False) -> LanceTable:
         """Make the latest version, or the one that the options name, a table of its own, and return that.

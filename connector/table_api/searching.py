@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connector.protocol import SEARCH
 from connector.table_api.target import Target
 from lance_format import InvalidInputError
+from lance_format.query import FullTextQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,14 +35,17 @@ def search_vectors(target: Target, arguments: Mapping[str, Any], condition: str 
     return _search(target, {"nearest": given}, condition).orderBy("_distance").limit(given["k"])
 
 
-def search_texts(target: Target, query: Mapping[str, Any], count: int, condition: str | None) -> DataFrame:
+def search_texts(
+    target: Target, query: str | FullTextQuery, columns: Sequence[str] | None, count: int, condition: str | None
+) -> DataFrame:
     """Return the rows of a table that match a text query, the best ones first.
 
     Parameters
     ----------
     target : Target
-    query : mapping of str to object
-        See `full_text_query` of `LanceDataset.scanner`.
+    query : str or FullTextQuery
+    columns : sequence of str, optional
+        The columns to search for a text.
     count : int
         The maximum number of rows.
     condition : str, optional
@@ -54,7 +58,12 @@ def search_texts(target: Target, query: Mapping[str, Any], count: int, condition
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InvalidInputError(f"numResults is {count!r}; a whole number from 1 on is needed")
-    rows = _search(target, {"full_text_query": query, "limit": count}, condition)
+    asked = {"query": query, "columns": None if columns is None else list(columns)}
+    if isinstance(query, FullTextQuery):
+        if columns is not None:
+            raise InvalidInputError(f"columns are {columns!r} beside {query!r}, which names its columns")
+        asked = query.to_dict()
+    rows = _search(target, {"full_text_query": asked, "limit": count}, condition)
     return rows.orderBy(rows["_score"].desc()).limit(count)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import lance
@@ -11,6 +12,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import lance_format
+from lance_format.query import (
+    BooleanQuery,
+    BoostQuery,
+    FullTextOperator,
+    MatchQuery,
+    MultiMatchQuery,
+    Occur,
+    PhraseQuery,
+)
 from pyspark_lance import LanceTable
 from tests.spark.conftest import Catalog
 
@@ -128,3 +138,33 @@ def test_wrong_arguments(planner: SparkSession, path: str, arguments: tuple[Any,
         table.textSearch(*arguments)
     with pytest.raises(lance_format.InvalidInputError, match="numResults is 0"):
         table.textSearch("owl", numResults=0)
+
+
+def test_queries_of_all_kinds(planner: SparkSession, path: str) -> None:
+    table, name = LanceTable.forPath(planner, _write(path)), f"lance.`{path}`"
+    owl, emu = MatchQuery("owl", "note", fuzziness=1), MatchQuery("emu", "note")
+    queries = [
+        BooleanQuery([(Occur.MUST, owl), (Occur.MUST_NOT, emu)]),
+        BoostQuery(owl, emu, negative_boost=0.25),
+        MultiMatchQuery("owl emu", ["note", "other"], boosts=[1, 2], operator=FullTextOperator.AND),
+        PhraseQuery("the emu", "note", slop=2),
+        owl & emu,
+    ]
+    for query in queries:
+        found = lance_format.dataset(path).to_table(["id"], full_text_query=query, limit=20)["id"].to_pylist()
+        assert sorted(found) == sorted(row.id for row in table.textSearch(query, numResults=20).collect())
+        text = "SELECT id FROM text_search(:name, num_results => 20, structured_query => :query)"
+        rows = planner.sql(text, args={"name": name, "query": json.dumps(query.to_dict())}).collect()
+        assert sorted(found) == sorted(row.id for row in rows)
+        assert found
+    with pytest.raises(lance_format.InvalidInputError, match="which names its columns"):
+        table.textSearch(owl, ["note"])
+    for given, message in {
+        "structured_query => '{'": "structured_query is no JSON",
+        "structured_query => '[]'": "a query is an object of JSON",
+        "structured_query => '{\"no\": {}}'": "one of match, phrase, boost, multi_match, boolean",
+        "structured_query => '{}', query => 'owl'": "leave out query and columns",
+        'structured_query => \'{"match": {"terms": "owl"}}\'': "malformed query.*column",
+    }.items():
+        with pytest.raises(Exception, match=message):
+            planner.sql(f"SELECT * FROM text_search('{name}', num_results => 3, {given})")

@@ -191,12 +191,17 @@ final class VectorSearch extends SearchFunction {
 /** The rows that match a text, with their scores. */
 final class TextSearch extends SearchFunction {
   TextSearch() {
-    super("text_search", new String[] {"table", "query", "num_results"}, new String[] {"columns"});
+    super("text_search", new String[] {"table", "query", "num_results"}, new String[] {"columns", "structured_query"});
   }
 
   Map search(Map arguments, int count) {
+    boolean isStructured = arguments.get("structured_query") != null;
+    if (isStructured && (arguments.containsKey("query") || arguments.containsKey("columns"))) {
+      throw refused("a structured_query has its words and columns: leave out query and columns");
+    }
+    String name = isStructured ? "structured_query" : "query";
     Map query = new LinkedHashMap();
-    query.put("query", required(arguments, "query", String.class));
+    query.put(name, required(arguments, name, String.class));
     if (arguments.get("columns") != null) query.put("columns", required(arguments, "columns", List.class));
     Map search = new LinkedHashMap();
     search.put("full_text_query", query);

@@ -56,7 +56,7 @@ _Rows: TypeAlias = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]
 """Addresses and scores."""
 
 TextRequest: TypeAlias = str | Mapping[str, Any] | FullTextQuery
-"""A text, its columns too (`{"query": …, "columns": […]}`), or a query."""
+"""A text, its columns too (`{"query": …, "columns": […]}`), or a query, also as the mapping of its `to_dict`."""
 
 
 def as_query(table: TableVersion, request: TextRequest) -> FullTextQuery:
@@ -74,7 +74,9 @@ def as_query(table: TableVersion, request: TextRequest) -> FullTextQuery:
     """
     columns: Sequence[str] | None = None
     given: Any = request
-    if isinstance(request, Mapping):
+    if isinstance(request, Mapping) and not {"query", "columns"} & request.keys():
+        given = FullTextQuery.from_dict(request)
+    elif isinstance(request, Mapping):
         unknown = request.keys() - {"query", "columns"}
         given, columns = request.get("query"), request.get("columns")
         if unknown or given is None:
