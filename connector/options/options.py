@@ -116,7 +116,7 @@ class LanceOptions:
         Options of the object store, in the names of pylance. They may hold secrets.
     search : mapping of str to object
         A search that selects the rows, as arguments of `LanceDataset.scanner`: `nearest`, or `full_text_query` with
-        `limit`; empty if there is none.
+        `limit`, or all of these; empty if there is none.
     new_columns : pyarrow.Schema, optional
         Columns that the statement adds to the table. The planner bridge gives them.
     """
@@ -151,7 +151,9 @@ class LanceOptions:
     @property
     def search_rank(self) -> str:
         """The column by which a search ranks the rows."""
-        return "_distance" if "nearest" in self.search else "_score"
+        if "nearest" in self.search:
+            return "_relevance_score" if "full_text_query" in self.search else "_distance"
+        return "_score"
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> LanceOptions:

@@ -1,7 +1,7 @@
 """Searches of vectors and of texts: tasks find their best rows, which Spark sorts and limits once more.
 
-A search of texts, and one of vectors by an index, is one task. Without an index, every task searches a part of the
-vectors.
+A search of texts, also together with one of vectors, and one of vectors by an index is one task. Without an index,
+every task searches a part of the vectors.
 """
 
 from __future__ import annotations
@@ -80,6 +80,10 @@ def _search(dataset: LanceDataset, options: LanceOptions, **arguments: Any) -> L
 
 
 def _title(scanner: LanceScanner) -> str:
-    """Return what the first line of a plan, or of a text query its second, says of the search."""
+    """Return what the first lines of a plan say of the search: of vectors one, of a text two, of both all of these."""
     lines = scanner.explain_plan().splitlines()
+    if lines[0].startswith("HybridScan"):
+        near = next(line for line in lines if line.lstrip().startswith("LanceNearest"))
+        text = next(line for line in lines if line.lstrip().startswith("text search"))
+        return f"{lines[0].partition(': ')[2]}, {near.partition(': ')[2]}, {text.strip()}"
     return lines[0].partition(": ")[2] if lines[0].startswith("LanceNearest") else lines[1].strip()

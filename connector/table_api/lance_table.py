@@ -13,7 +13,7 @@ from connector.table_api.creation import LanceTableBuilder, Mode
 from connector.table_api.locating import locate
 from connector.table_api.merge_builder import LanceMergeBuilder
 from connector.table_api.row_changes import RowChangeResult
-from connector.table_api.searching import search_texts, search_vectors
+from connector.table_api.searching import search_both, search_texts, search_vectors
 from connector.table_api.session_storage import with_hadoop
 from connector.table_api.target import Target
 from connector.table_api.updating import delete_rows, update_rows
@@ -285,6 +285,51 @@ class LanceTable(TableVersions, TableUpkeep):
             If an argument is invalid, or there is no column to search.
         """
         return search_texts(self._target, query, columns, numResults, filter)
+
+    def hybridSearch(
+        self,
+        column: str,
+        queryVector: Sequence[float],
+        query: str | FullTextQuery,
+        columns: Sequence[str] | None = None,
+        numResults: int = 10,
+        filter: str | None = None,
+        metric: str | None = None,
+        nprobes: int | None = None,
+        refineFactor: int | None = None,
+        rrfK: int = 60,
+    ) -> DataFrame:
+        """Return the rows near a vector or matching a text, those that are among the best of both first.
+
+        Each search finds `numResults` rows. Their `_relevance_score` is the sum of `1 / (rrfK + rank)` over the
+        searches that have found them (reciprocal rank fusion). One task does both.
+
+        Parameters
+        ----------
+        column, queryVector, metric, nprobes, refineFactor
+            See `vectorSearch`.
+        query, columns
+            See `textSearch`.
+        numResults : int
+        filter : str, optional
+            The rows to search, in SQL as the option `filter`. `where` of the result filters the rows that were found.
+        rrfK : int
+            The higher it is, the more do rows that both find precede those that one has found first.
+
+        Raises
+        ------
+        InvalidInputError
+            If an argument is invalid, or there is no column to search.
+        """
+        arguments = {
+            "column": column,
+            "q": queryVector,
+            "k": numResults,
+            "metric": metric,
+            "nprobes": nprobes,
+            "refine_factor": refineFactor,
+        }
+        return search_both(self._target, arguments, query, columns, rrfK, filter)
 
     def clone(self, target: str, isShallow: bool = False) -> LanceTable:
         """Make the latest version, or the one that the options name, a table of its own, and return that.

@@ -56,15 +56,55 @@ def search_texts(
     InvalidInputError
         If an argument is invalid.
     """
+    rows = _search(target, {"full_text_query": _asked(query, columns), "limit": _checked(count)}, condition)
+    return rows.orderBy(rows["_score"].desc()).limit(count)
+
+
+def search_both(
+    target: Target,
+    arguments: Mapping[str, Any],
+    query: str | FullTextQuery,
+    columns: Sequence[str] | None,
+    rrf_k: int,
+    condition: str | None,
+) -> DataFrame:
+    """Return the rows that a search of vectors or one of texts finds, the best ones of both first.
+
+    Parameters
+    ----------
+    target : Target
+    arguments, condition
+        See `search_vectors`. `k` is the maximum number of rows, too.
+    query, columns
+        See `search_texts`.
+    rrf_k : int
+        See `LanceDataset.scanner`.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument is invalid.
+    """
+    nearest = {name: _plain(value) for name, value in arguments.items() if value is not None}
+    count = _checked(nearest["k"])
+    search = {"nearest": nearest, "full_text_query": _asked(query, columns), "limit": count, "rrf_k": rrf_k}
+    rows = _search(target, search, condition)
+    return rows.orderBy(rows["_relevance_score"].desc()).limit(count)
+
+
+def _asked(query: str | FullTextQuery, columns: Sequence[str] | None) -> dict[str, Any]:
+    """Return a text and its columns, or a query, in a form for JSON."""
+    if not isinstance(query, FullTextQuery):
+        return {"query": query, "columns": None if columns is None else list(columns)}
+    if columns is not None:
+        raise InvalidInputError(f"columns are {columns!r} beside {query!r}, which names its columns")
+    return query.to_dict()
+
+
+def _checked(count: int) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InvalidInputError(f"numResults is {count!r}; a whole number from 1 on is needed")
-    asked = {"query": query, "columns": None if columns is None else list(columns)}
-    if isinstance(query, FullTextQuery):
-        if columns is not None:
-            raise InvalidInputError(f"columns are {columns!r} beside {query!r}, which names its columns")
-        asked = query.to_dict()
-    rows = _search(target, {"full_text_query": asked, "limit": count}, condition)
-    return rows.orderBy(rows["_score"].desc()).limit(count)
+    return count
 
 
 def _search(target: Target, search: Mapping[str, Any], condition: str | None) -> DataFrame:

@@ -187,7 +187,7 @@ def test_statements_about_indices(catalog: Catalog, table: LanceDataset) -> None
     catalog.sql("CREATE INDEX IF NOT EXISTS ids ON @.t USING bitmap (name)")
     for statement, message in {
         "CREATE INDEX ids ON @.t USING btree (id)": "INDEX_ALREADY_EXISTS",
-        "CREATE INDEX i ON @.t USING fts (name)": "NotSupportedError: indices of type fts",
+        "CREATE INDEX i ON @.t USING rtree (name)": "NotSupportedError: indices of type rtree",
         "CREATE INDEX i ON @.t USING btree (size)": "size",
         "CREATE INDEX i ON @.t USING btree (id, name)": "of one column, not of 2",
         "CREATE INDEX i ON @.t USING btree (id OPTIONS (a = 1))": "no options of its column",

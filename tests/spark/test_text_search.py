@@ -168,3 +168,27 @@ def test_queries_of_all_kinds(planner: SparkSession, path: str) -> None:
     }.items():
         with pytest.raises(Exception, match=message):
             planner.sql(f"SELECT * FROM text_search('{name}', num_results => 3, {given})")
+
+
+def test_hybrid_search(planner: SparkSession, path: str) -> None:
+    vectors = pa.array([[float(number), 1.0] for number in range(len(TEXTS))], pa.list_(pa.float32(), 2))
+    lance_format.write_dataset(_notes().append_column("v", vectors), path, max_rows_per_file=3)
+    nearest = {"column": "v", "q": [2.0, 1.0], "k": 4}
+    asked = {"query": "emu owl", "columns": ["note"]}
+    both = lance_format.dataset(path).to_table(["id"], nearest=nearest, full_text_query=asked, limit=4, rrf_k=10)
+    expected = list(zip(both["id"].to_pylist(), both["_relevance_score"].to_pylist(), strict=True))
+    found = LanceTable.forPath(planner, path).hybridSearch("v", [2, 1], "emu owl", ["note"], 4, rrfK=10)
+    assert [(row.id, row._relevance_score) for row in found.collect()] == expected
+    search = f"SELECT id, _relevance_score FROM hybrid_search('lance.`{path}`', 'v', array(2, 1), "
+    rows = planner.sql(search + "'emu owl', 4, columns => array('note'), rrf_k => 10)")
+    assert [tuple(row) for row in rows.collect()] == expected
+    (plan,) = planner.sql(f"EXPLAIN {search} 'owl', columns => array('note'))").first()
+    assert "rrf_k 60" in plan
+    for arguments, message in {
+        "'owl', rrf_k => -1": "rrf_k is -1",
+        "'owl', rrf_k => 'a'": "rrf_k is 'a'",
+        "'owl', columns => array('note'), nprobes => 0": "nprobes",
+        "num_results => 3": "the argument query is missing",
+    }.items():
+        with pytest.raises(Exception, match=message):
+            planner.sql(search + arguments + ")")

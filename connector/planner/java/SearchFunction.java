@@ -29,7 +29,8 @@ import scala.runtime.AbstractPartialFunction;
 
 /**
  * A table function that returns the rows that a search finds, the best ones first: vector_search('t', 'column', array(0.1,
- * 0.2), 10) and text_search('t', 'words', 10). All arguments can be named, and those after these have to be.
+ * 0.2), 10), text_search('t', 'words', 10), and hybrid_search('t', 'column', array(0.1, 0.2), 'words', 10), which combines
+ * both. All arguments can be named, and those after these have to be.
  */
 abstract class SearchFunction extends AbstractFunction1 {
   /** The registries of sessions that have the functions. */
@@ -55,7 +56,7 @@ abstract class SearchFunction extends AbstractFunction1 {
     if (active.isEmpty()) return;
     SparkSession session = (SparkSession) active.get();
     TableFunctionRegistry functions = session.sessionState().tableFunctionRegistry();
-    SearchFunction[] all = {new VectorSearch(), new TextSearch()};
+    SearchFunction[] all = {new VectorSearch(), new TextSearch(), new HybridSearch()};
     boolean isNew = INSTALLED.add(functions);
     boolean isFirst = EXTENDED.add(session.extensions());
     for (int i = 0; i < all.length; i++) {
@@ -93,6 +94,31 @@ abstract class SearchFunction extends AbstractFunction1 {
     String path = (String) options.remove("path");
     Dataset rows = session().read().format(Python.NAME).options(options).load(path);
     return rows.sort(new Column[] {order()}).limit((int) number).queryExecution().analyzed();
+  }
+
+  /** The search of vectors that arguments ask for; those that are not its own are removed before. */
+  final Map nearest(Map arguments, int count) {
+    Map nearest = new LinkedHashMap();
+    nearest.put("column", required(arguments, "column", String.class));
+    nearest.put("q", required(arguments, "query_vector", List.class));
+    nearest.put("k", Integer.valueOf(count));
+    arguments.remove("query_vector");
+    nearest.putAll(arguments);
+    return nearest;
+  }
+
+  /** The search of texts that arguments ask for, which are removed. */
+  final Map text(Map arguments) {
+    boolean isStructured = arguments.get("structured_query") != null;
+    if (isStructured && (arguments.containsKey("query") || arguments.containsKey("columns"))) {
+      throw refused("a structured_query has its words and columns: leave out query and columns");
+    }
+    String name = isStructured ? "structured_query" : "query";
+    Map query = new LinkedHashMap();
+    query.put(name, required(arguments, name, String.class));
+    if (arguments.get("columns") != null) query.put("columns", required(arguments, "columns", List.class));
+    arguments.keySet().removeAll(Arrays.asList("query", "columns", "structured_query"));
+    return query;
   }
 
   /** The session that runs the query. */
@@ -175,15 +201,7 @@ final class VectorSearch extends SearchFunction {
             "distance_range"});
   }
 
-  Map search(Map arguments, int count) {
-    Map nearest = new LinkedHashMap();
-    nearest.put("column", required(arguments, "column", String.class));
-    nearest.put("q", required(arguments, "query_vector", List.class));
-    nearest.put("k", Integer.valueOf(count));
-    arguments.remove("query_vector");
-    nearest.putAll(arguments);
-    return Collections.singletonMap("nearest", nearest);
-  }
+  Map search(Map arguments, int count) { return Collections.singletonMap("nearest", nearest(arguments, count)); }
 
   Column order() { return new Column("_distance").asc(); }
 }
@@ -195,19 +213,32 @@ final class TextSearch extends SearchFunction {
   }
 
   Map search(Map arguments, int count) {
-    boolean isStructured = arguments.get("structured_query") != null;
-    if (isStructured && (arguments.containsKey("query") || arguments.containsKey("columns"))) {
-      throw refused("a structured_query has its words and columns: leave out query and columns");
-    }
-    String name = isStructured ? "structured_query" : "query";
-    Map query = new LinkedHashMap();
-    query.put(name, required(arguments, name, String.class));
-    if (arguments.get("columns") != null) query.put("columns", required(arguments, "columns", List.class));
     Map search = new LinkedHashMap();
-    search.put("full_text_query", query);
+    search.put("full_text_query", text(arguments));
     search.put("limit", Integer.valueOf(count));
     return search;
   }
 
   Column order() { return new Column("_score").desc(); }
+}
+
+/** The rows that a search of vectors or one of texts finds, with the scores that combine their ranks. */
+final class HybridSearch extends SearchFunction {
+  HybridSearch() {
+    super("hybrid_search", new String[] {"table", "column", "query_vector", "query", "num_results"},
+        new String[] {"columns", "structured_query", "rrf_k", "metric", "nprobes", "minimum_nprobes", "maximum_nprobes",
+            "refine_factor", "use_index", "distance_range"});
+  }
+
+  Map search(Map arguments, int count) {
+    Map search = new LinkedHashMap();
+    search.put("full_text_query", text(arguments));
+    Object added = arguments.remove("rrf_k");
+    if (added != null) search.put("rrf_k", added);
+    search.put("nearest", nearest(arguments, count));
+    search.put("limit", Integer.valueOf(count));
+    return search;
+  }
+
+  Column order() { return new Column("_relevance_score").desc(); }
 }

@@ -57,6 +57,7 @@ class DatasetReads(OpenTable, ScanMethods):
         prefilter: bool | None = None,
         fast_search: bool | None = None,
         disable_scoring_autoprojection: bool | None = None,
+        rrf_k: int | None = None,
         **tuning: Unpack[ScanTuning],
     ) -> LanceScanner:
         """Return a scanner of some rows and columns.
@@ -106,14 +107,18 @@ class DatasetReads(OpenTable, ScanMethods):
         full_text_query : str, mapping of str to object, or lance_format.query.FullTextQuery, optional
             The text to search for: a text, `{"query": …, "columns": […]}`, or a query. A text is searched for in all
             columns with INVERTED indices, or in `columns`; one in double quotes is a phrase. The rows are returned by
-            descending `_score`.
+            descending `_score`. With `nearest`, rows that one of both searches finds are returned by descending
+            `_relevance_score`, in which the best of both are first; each search finds `k` rows.
         prefilter : bool, optional
             Whether a search only considers rows that pass `filter`. By default the filter applies to the rows found, of
             a text query to the first `limit` rows. Other scans ignore it.
         fast_search : bool, optional
             Whether a search leaves out rows that no index covers. By default it reads them.
         disable_scoring_autoprojection : bool, optional
-            Whether `_distance` and `_score` are returned only if `columns` has them.
+            Whether `_distance`, `_score` and `_relevance_score` are returned only if `columns` has them.
+        rrf_k : int, optional
+            What is added to the ranks of both searches, 60 by default. The higher it is, the more do rows that both
+            find precede those that one has found first. A row's score is the sum of the reciprocals.
         **tuning
             Tuning arguments of pylance (`batch_readahead`, `scan_in_order`, …): accepted and ignored.
 
@@ -144,6 +149,7 @@ class DatasetReads(OpenTable, ScanMethods):
             "prefilter": prefilter,
             "fast_search": fast_search,
             "disable_scoring_autoprojection": disable_scoring_autoprojection,
+            "rrf_k": rrf_k,
             **tuning,
         }
         chosen = {name: value for name, value in given.items() if value is not None}

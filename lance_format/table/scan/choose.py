@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lance_format.table.scan.deleted_rows_scan import DeletedRowsScanner
+from lance_format.table.scan.hybrid_scan import HybridScanner
 from lance_format.table.scan.nearest.scanner import NearestScanner
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.ordered.ordered_scan import OrderedScanner
@@ -19,6 +20,8 @@ def open_scanner(table: TableVersion, options: ScanOptions) -> LanceScanner:
     InvalidInputError
         If an option does not fit the table.
     """
+    if options.nearest is not None and options.full_text_query is not None:
+        return HybridScanner(table, options)
     if options.nearest is not None:
         return NearestScanner(table, options)
     if options.full_text_query is not None:

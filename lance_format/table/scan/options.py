@@ -19,6 +19,7 @@ _MAX_BATCH_SIZE = 2**31 - 1
 _UNSUPPORTED = {
     "index_segments": "all parts of an index are used",
 }
+DEFAULT_RRF_K = 60
 _SWITCHES = (
     "with_row_id",
     "with_row_address",
@@ -85,6 +86,7 @@ class ScanKeywords(ScanTuning, total=False):
     prefilter: bool | None
     fast_search: bool | None
     disable_scoring_autoprojection: bool | None
+    rrf_k: int | None
 
 
 class ScanArguments(ScanKeywords, total=False):
@@ -130,13 +132,16 @@ class ScanOptions:
     nearest : mapping of str to object, optional
         A search for nearest neighbours, which selects the rows and adds `_distance`.
     full_text_query : str, mapping of str to object, or FullTextQuery, optional
-        The text to search for; see `lance_format.query`. By default there is no search.
+        The text to search for; see `lance_format.query`. By default there is no search. With `nearest` the rows of both
+        searches are combined.
     prefilter : bool
         Whether the search only considers rows that pass the filter.
     fast_search : bool
         Whether the search leaves out fragments that its index does not cover.
     disable_scoring_autoprojection : bool
-        Whether `_distance` and `_score` are returned only if `columns` has them.
+        Whether `_distance`, `_score` and `_relevance_score` are returned only if `columns` has them.
+    rrf_k : int
+        What is added to the ranks of two searches, by whose reciprocals rows are ranked.
 
     Raises
     ------
@@ -163,6 +168,7 @@ class ScanOptions:
     prefilter: bool = False
     fast_search: bool = False
     disable_scoring_autoprojection: bool = False
+    rrf_k: int = DEFAULT_RRF_K
 
     def __post_init__(self) -> None:
         for name, value in (("Limit", self.limit), ("Offset", self.offset)):
@@ -178,8 +184,8 @@ class ScanOptions:
             raise InvalidInputError(f"scan_stats_callback is {self.scan_stats_callback!r}; a function is needed")
         if self.include_deleted_rows and self.order_by:
             raise NotSupportedError("include_deleted_rows is not supported with order_by: sort the result")
-        if self.nearest is not None and self.full_text_query is not None:
-            raise NotSupportedError("nearest is not supported with full_text_query: search one by one")
+        if isinstance(self.rrf_k, bool) or not isinstance(self.rrf_k, int) or not 0 <= self.rrf_k < 2**53:
+            raise InvalidInputError(f"rrf_k is {self.rrf_k!r}; a whole number from 0 on is needed")
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ScanOptions:

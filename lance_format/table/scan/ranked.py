@@ -98,6 +98,10 @@ class RankedScanner(LanceScanner):
     def _search(self) -> RankedRows:
         """Find the rows, of which the filter may drop some, in their order."""
 
+    def find(self) -> Addresses:
+        """Return the addresses of the rows that the search finds, in its order, before any other filter."""
+        return self._search().addresses
+
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows in the order of the search, as a stream."""
         found = self._read_ranked(self._windowed(self._filtered(self._search())))

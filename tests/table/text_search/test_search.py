@@ -123,8 +123,6 @@ def test_wrong_options_are_refused() -> None:
         table.scanner(full_text_query=query, include_deleted_rows=True)
     with pytest.raises(NotSupportedError, match="scores depend on all rows"):
         table.get_fragments()[0].scanner(full_text_query=query)
-    with pytest.raises(NotSupportedError, match="search one by one"):
-        table.scanner(full_text_query=query, nearest={"column": "v", "q": [1]})
 
 
 def test_one_task_searches_all_rows() -> None:

@@ -50,6 +50,11 @@ class NearestScanner(RankedScanner):
         self._nearest = Nearest.of(_with_count(options), self._vectors.projected_schema.field(0).type)
         super().__init__(table, options, [_DISTANCE, *([_QUERY_INDEX] if self._nearest.is_batch else [])])
 
+    @property
+    def num_results(self) -> int:
+        """Maximum number of rows that a search finds."""
+        return self._nearest.k
+
     def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
         """Divide the rows into parts that are searched separately; see `LanceScanner.plan_tasks`.
 
