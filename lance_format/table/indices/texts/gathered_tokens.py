@@ -103,28 +103,24 @@ class GatheredTokens:
             Whether they have positions.
         """
         words = sorted(self._numbers)
-        ranks = np.empty(len(words), np.int32)
-        ranks[np.array([self._numbers[word] for word in words], np.int64)] = np.arange(len(words))
-        columns = list(zip(*self._occurrences, strict=True)) or [(), (), ()]
-        self._occurrences.clear()
-        tokens, documents, positions = (np.concatenate([np.zeros(0, np.int32), *column]) for column in columns)
-        tokens = ranks[tokens] if words else tokens
-        num_postings, num_positions = np.zeros(len(words), np.int64), np.zeros(len(words), np.int64)
-        total = count_occurrences(tokens, documents, np.full(len(words), -1), num_postings, num_positions)
-        starts, position_starts = (np.append(0, np.cumsum(counts)) for counts in (num_postings, num_positions))
-        found, frequencies = np.empty(total, np.uint32), np.zeros(total, np.uint32)
-        stored = np.empty(tokens.size if with_positions else 0, np.uint32)
-        gather_occurrences(
-            tokens,
-            documents,
-            positions,
-            np.full(len(words), -1),
-            starts[:-1].copy(),
-            position_starts[:-1].copy(),
-            found,
-            frequencies,
-            stored,
+        order = np.array([self._numbers[word] for word in words], np.int64)
+        latest, num_postings, num_positions = (np.full(order.size, fill) for fill in (-1, 0, 0))
+        total = sum(
+            count_occurrences(tokens, documents, latest, num_postings, num_positions)
+            for tokens, documents, _ in self._occurrences
         )
+        starts = np.append(0, np.cumsum(num_postings[order]))
+        posting_ends, position_ends = np.empty(order.size, np.int64), np.empty(order.size, np.int64)
+        posting_ends[order] = starts[:-1]
+        position_ends[order] = np.cumsum(num_positions[order]) - num_positions[order]
+        found, frequencies = np.empty(total, np.uint32), np.zeros(total, np.uint32)
+        stored = np.empty(self.num_occurrences if with_positions else 0, np.uint32)
+        latest.fill(-1)
+        self._occurrences.reverse()
+        while self._occurrences:
+            gather_occurrences(
+                *self._occurrences.pop(), latest, posting_ends, position_ends, found, frequencies, stored
+            )
         return PostingLists(
             [word.encode() for word in words], starts, found, frequencies, stored if with_positions else None
         )

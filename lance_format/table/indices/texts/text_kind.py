@@ -36,7 +36,7 @@ _LOGGER = logging.getLogger(__name__)
 _BYTES_AT_ONCE = 4 << 20
 """Of texts that are tokenized together."""
 
-_MOST_OCCURRENCES = 1 << 24
+_MOST_OCCURRENCES = 1 << 23
 """Of tokens, from which on a partition gets no more texts."""
 
 _METADATA_COLUMNS = [pa.field("deleted_fragments", pa.binary(), nullable=False)]
