@@ -175,10 +175,6 @@ class ScannerBuilder:
         """Set whether a search leaves out fragments that no index covers."""
         return self._set(fast_search=flag)
 
-    def rrf_k(self, rrf_k: int) -> Self:
-        """Set what is added to the ranks of a search of vectors and of one of texts; see `LanceDataset.scanner`."""
-        return self._set(rrf_k=rrf_k)
-
     def disable_scoring_autoprojection(self, disable: bool = True) -> Self:
         """Set whether `_distance` and `_score` are returned only if the columns have them."""
         return self._set(disable_scoring_autoprojection=disable)
