@@ -12,7 +12,14 @@ import pyarrow as pa
 import pytest
 
 import lance_format
-from lance_format import IndexConfig, InvalidInputError, LanceDataset, NotSupportedError
+from lance_format import (
+    ChecksumError,
+    CorruptFileError,
+    IndexConfig,
+    InvalidInputError,
+    LanceDataset,
+    NotSupportedError,
+)
 
 DIMENSION = 8
 KINDS: list[tuple[str, dict[str, Any]]] = [
@@ -256,6 +263,41 @@ def test_an_index_is_repaired(tmp_path: Path) -> None:
     table = lance_format.dataset(tmp_path / "t.lance")
     lines = table.scanner(nearest={"column": "v", "q": [1] * DIMENSION}).explain_plan().splitlines()
     assert lines[0] == "LanceNearest: 10 rows by v, dot, by the index 'v_idx'"
+
+
+@pytest.mark.parametrize("name", ["index.idx", "auxiliary.idx"])
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ"])
+def test_damage_is_found_by_checksums_and_located(tmp_path: Path, kind: str, name: str) -> None:
+    path = tmp_path / "t.lance"
+    table = lance_format.write_dataset(_rows(np.random.default_rng(13), 0, 400), path)
+    table.create_index("v", kind, num_partitions=2)
+    (file,) = path.glob(f"_indices/*/{name}")
+    whole = file.read_bytes()
+    nearest = {"column": "v", "q": [1] * DIMENSION, "nprobes": 2}
+    for place in np.random.default_rng(14).integers(0, len(whole) - 100, 60).tolist():
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(ChecksumError) as raised:
+            lance_format.dataset(path).to_table(["id"], nearest=nearest)
+        assert (raised.value.path or "").endswith(f"{file.parent.name}/{name}")
+        assert raised.value.offset is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("index.idx", b"lance:index"),
+        ("index.idx", b"lance:ivf"),
+        ("auxiliary.idx", b"lance:ivf"),
+        ("auxiliary.idx", b"storage_metadata"),
+    ],
+)
+def test_damaged_files_without_checksums_are_named(tmp_path: Path, name: str, key: bytes) -> None:
+    table = lance.write_dataset(_rows(np.random.default_rng(15), 0, 400), tmp_path / "t.lance")
+    table.create_index("v", "IVF_SQ", num_partitions=2)
+    (file,) = tmp_path.glob(f"t.lance/_indices/*/{name}")
+    file.write_bytes(file.read_bytes().replace(key, b"x" + key[1:]))
+    with pytest.raises(CorruptFileError, match=f"{file.parent.name}/{name}"):
+        lance_format.dataset(tmp_path / "t.lance").to_table(nearest={"column": "v", "q": [1] * DIMENSION})
 
 
 WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [

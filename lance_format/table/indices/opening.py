@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from lance_format.byte_io import RangeReader
-from lance_format.errors import DatasetNotFoundError
+from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.file import Verification
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.index_metadata import IndexMetadata
@@ -43,6 +43,8 @@ def opening(table: TableVersion, index: IndexMetadata, name: str) -> Iterator[tu
 
     Raises
     ------
+    CorruptFileError
+        If the block finds it malformed: with its path.
     DatasetNotFoundError
         If it is missing. A store may tell when it is first read.
     """
@@ -55,6 +57,10 @@ def opening(table: TableVersion, index: IndexMetadata, name: str) -> Iterator[tu
         except BaseException:
             source.close()
             raise
+    except CorruptFileError as error:
+        if error.path:
+            raise
+        raise error.retold(error.what, path=path) from error
     except ObjectNotFoundError as error:
         raise DatasetNotFoundError(
             f"the file {path} of index {index.name!r} is missing; if a cleanup has removed this version of the table,"

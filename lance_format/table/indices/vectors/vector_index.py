@@ -26,7 +26,7 @@ from lance_format.file import ColumnProjection, FileReader, column_indices
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import index_pb2
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.opening import opening
+from lance_format.table.indices.opening import index_path, opening
 from lance_format.table.indices.row_finder import RowIds, UnusableError
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.vectors.codes import Codes, FlatCodes, ProductCodes, ScalarCodes
@@ -171,7 +171,7 @@ class VectorIndexReader:
         rows = pa.Table.from_batches(batches).combine_chunks()
         ids, codes = (rows[name].chunk(0) for name in (ROW_ID.name, self.index.codes.column.name))
         if ids.null_count or codes.null_count or codes.values.null_count:
-            raise CorruptFileError("a row of a vector index has no id or no code", path=self._path)
+            raise CorruptFileError("a row of a vector index has no id or no code", path=self._path(ROWS_FILE))
         found = Partition(ids.to_numpy(), vectors_of(codes))
         self._table.cache.put(key, found, found.row_ids.nbytes + found.codes.nbytes)
         return found
@@ -183,9 +183,8 @@ class VectorIndexReader:
             return found
         return Partition(found.row_ids, found.codes.reshape(found.codes.shape[::-1]).T)
 
-    @property
-    def _path(self) -> str:
-        return f"index {self._part.name!r}, {ROWS_FILE}"
+    def _path(self, name: str) -> str:
+        return index_path(self._table, self._part, name)
 
     def _open_rows(self) -> FileReader:
         if self._rows is None:
@@ -200,10 +199,10 @@ class VectorIndexReader:
         """Read the description of the index and of its codes."""
         file = self._open(INDEX_FILE)
         try:
-            described = _Described(file, f"index {self._part.name!r}, {INDEX_FILE}")
+            described = _Described(file, self._path(INDEX_FILE))
             kind, metric = described.json("lance:index").get("type"), described.json("lance:index").get("distance_type")
             centroids = described.partitions().centroids_tensor
-            rows = _Described(self._open_rows(), self._path)
+            rows = _Described(self._open_rows(), self._path(ROWS_FILE))
             codes_of = _CODES.get(str(kind).rpartition("_")[2])
             if codes_of is None or metric not in _METRICS:
                 raise UnusableError(f"its kind is {kind!r}, its metric {metric!r}")
@@ -226,6 +225,13 @@ class _Described:
         self.file = file
         self.path = path
         self._metadata = dict(file.schema.metadata)
+
+    def column_types(self) -> Mapping[str, pa.DataType]:
+        """Return the types of the columns, by name."""
+        try:
+            return {field.name: field.to_arrow_type() for field in self.file.schema.fields}
+        except CorruptFileError as error:
+            raise self.corrupt(error.what) from error
 
     def json(self, key: str) -> Mapping[str, Any]:
         """Return an object of JSON; the first one of a list."""
@@ -251,11 +257,13 @@ class _Described:
     def partitions(self) -> index_pb2.IVF:
         """Return the message that describes the partitions."""
         number = self._metadata.get(b"lance:ivf", b"")
+        if not number.isdigit():
+            raise self.corrupt("its partitions are not described")
         message = index_pb2.IVF()
         try:
             message.ParseFromString(self.buffer(int(number)))
-        except (DecodeError, ValueError) as error:
-            raise self.corrupt("its partitions are not described") from error
+        except DecodeError as error:
+            raise self.corrupt("the description of its partitions is malformed") from error
         return message
 
     def tensor(self, message: index_pb2.Tensor) -> _Tensor:
@@ -288,7 +296,7 @@ def _checked(kind: str, metric: str, centroids: _Tensor, rows: _Described, codes
         raise rows.corrupt(f"a partition ends after the last of {num_rows} rows")
     codes = codes_of(rows, int(centroids.shape[1]), metric)
     expected = {field.name: field.type for field in (ROW_ID, codes.column)}
-    found = {field.name: field.to_arrow_type() for field in rows.file.schema.fields}
+    found = rows.column_types()
     if any(found.get(name) != value_type for name, value_type in expected.items()):
         raise UnusableError(f"it has the columns {found} instead of {expected}")
     return VectorIndex(
@@ -297,7 +305,7 @@ def _checked(kind: str, metric: str, centroids: _Tensor, rows: _Described, codes
 
 
 def _flat_codes(rows: _Described, dimension: int, metric: str) -> Codes:
-    column = next((field.to_arrow_type() for field in rows.file.schema.fields if field.name == "flat"), None)
+    column = rows.column_types().get("flat")
     if column is None or not pa.types.is_fixed_size_list(column) or column.list_size != dimension:
         raise UnusableError(f"its vectors are {column}")
     is_known = pa.types.is_floating(column.value_type) if metric != "hamming" else column.value_type == pa.uint8()
