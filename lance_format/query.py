@@ -249,7 +249,7 @@ class MultiMatchQuery(FullTextQuery):
         operator: FullTextOperator = FullTextOperator.OR,
     ) -> None:
         factors = [1.0] * len(columns) if boosts is None else list(boosts)
-        if not columns or len(factors) != len(columns):
+        if not factors or len(factors) != len(columns):
             raise InvalidInputError(f"a query of {len(columns)} columns has {len(factors)} boosts; give one per column")
         self.queries = tuple(
             MatchQuery(query, column, boost=boost, operator=operator)

@@ -30,6 +30,7 @@ _ONLY: dict[str, tuple[Any, ...]] = {
     "document_granularity": ("row",),
 }
 """Values of further rules that change nothing."""
+_ONLY_TYPES = (str, int, type(None))
 
 BLOCK_DOCUMENTS = 128
 """Number of documents in a block of a posting list."""
@@ -152,10 +153,10 @@ class TokenRules:
                 raise InvalidInputError(
                     f"parameter {name!r} of an INVERTED index is unknown; there are {', '.join(cls.__slots__)}"
                 )
-            if name in _ONLY and value not in _ONLY[name]:
+            if name in _ONLY and not (isinstance(value, _ONLY_TYPES) and value in _ONLY[name]):
                 raise NotSupportedError(f"INVERTED indices with {name} {value!r} are not supported")
         known: dict[str, Any] = {"custom_stop_words": None}
-        if given.get("base_tokenizer") == "ngram":
+        if isinstance(splitter := given.get("base_tokenizer"), str) and splitter == "ngram":
             known |= {"stem": False, "remove_stop_words": False}
         known |= {name: value for name, value in given.items() if name in cls.__slots__}
         words = known["custom_stop_words"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import lance
 import lance.file
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -222,12 +223,14 @@ def test_long_posting_lists_end_early_in_pylance(tmp_path: Path) -> None:
         ({"max_token_length": True}, InvalidInputError, "max_token_length is True"),
         ({"language": "Klingon"}, InvalidInputError, "language is 'Klingon'; one of Arabic"),
         ({"base_tokenizer": 3}, InvalidInputError, "base_tokenizer is 3; one of simple"),
+        ({"base_tokenizer": np.array(["raw", "ngram"])}, InvalidInputError, "base_tokenizer is array"),
         ({"base_tokenizer": "icu"}, NotSupportedError, "icu"),
         ({"custom_stop_words": "owl"}, InvalidInputError, "custom_stop_words is 'owl'; a list of words"),
         ({"custom_stop_words": [1]}, InvalidInputError, "custom_stop_words"),
         ({"min_ngram_length": 4}, InvalidInputError, "min_ngram_length is 4; a number of characters from 1"),
         ({"min_ngram_length": 0}, InvalidInputError, "min_ngram_length is 0"),
         ({"block_size": 256}, NotSupportedError, "block_size 256"),
+        ({"block_size": np.array([128, 256])}, NotSupportedError, "block_size array"),
         ({"language": "Greek"}, NotSupportedError, "stop words of Greek"),
     ],
 )

@@ -260,7 +260,7 @@ def plan_optimize_indices(
     if num_indices_to_merge is not None and (isinstance(num_indices_to_merge, bool) or num_indices_to_merge < 0):
         raise InvalidInputError(f"num_indices_to_merge is {num_indices_to_merge!r}; a whole number from 0 on is needed")
     known = dict.fromkeys(index.name for index in table.manifest.indices if not index.is_system)
-    for name in index_names or ():
+    for name in () if index_names is None else index_names:
         if isinstance(index_names, str) or name not in known:
             raise InvalidInputError(f"there is no index {name!r}; the indices are {', '.join(known) or '(none)'}")
     identity, parts = str(uuid.uuid4()), list[PlannedIndexPart]()
