@@ -27,6 +27,7 @@ from connector.catalog.properties import check_changeable
 from connector.catalog.type_changes import change_type, entries_of_renamed
 from connector.jobs.running import run
 from connector.jobs.threads import active_session
+from connector.types.column_names import quoted
 from connector.types.field_metadata import declare_primary_key
 from connector.types.new_columns import read_column, read_new_columns
 from lance_format import InvalidInputError, LanceDataset, NotSupportedError
@@ -141,7 +142,7 @@ def _declare_key(dataset: LanceDataset, changes: Changes) -> None:
 
 def _path(change: dict[str, Any]) -> str:
     """Return the path of a column, with backticks where a name needs them."""
-    return ".".join(f"`{name}`" if "." in name or "`" in name else name for name in change["name"])
+    return ".".join(quoted(name) if "." in name or "`" in name else name for name in change["name"])
 
 
 _KINDS = {

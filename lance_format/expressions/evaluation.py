@@ -133,7 +133,7 @@ def _column(path: nodes.FieldPath, batch: pa.RecordBatch) -> pa.Array:
         raise InvalidInputError(f"the batch has no column {name_to_sql(path)}; it has {', '.join(batch.schema.names)}")
     values = batch.column(index)
     for name in path[1:]:
-        values = pc.struct_field(_storage(values), name)
+        values = pc.struct_field(_storage(values), [name])  # It would take a text that begins with a dot for a path.
     return _storage(values)
 
 
@@ -263,5 +263,5 @@ _APPLY: dict[type[Expression], Callable[[Any, list[Value]], Value]] = {
     nodes.CheckedArithmetic: lambda node, values: compute_checked(node.operator, values[0], values[1], node.type),
     nodes.Cast: lambda node, values: cast(values[0], node.type, null_on_failure=node.null_on_failure),
     nodes.Call: lambda node, values: FUNCTIONS[node.name].apply(*values),
-    nodes.GetField: lambda node, values: pc.struct_field(values[0], node.name),
+    nodes.GetField: lambda node, values: pc.struct_field(values[0], [node.name]),
 }

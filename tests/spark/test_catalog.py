@@ -202,6 +202,12 @@ def test_properties_that_change_nothing_make_no_version(catalog: Catalog) -> Non
     catalog.refuses("ALTER TABLE @.t ALTER COLUMN id SET DEFAULT 3", "SET or DROP DEFAULT is not supported")
 
 
+def test_a_comment_of_a_column_with_a_backtick(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (s STRUCT<`a``.b`: INT>) TBLPROPERTIES ('allow_unportable_names' = 'true')")
+    catalog.sql("ALTER TABLE @.t ALTER COLUMN s.`a``.b` COMMENT 'key'")
+    assert "'key'" in str(catalog.spark.table(f"{catalog.name}.db.t").schema.jsonValue())
+
+
 def test_a_replaced_table_keeps_the_properties_that_are_not_named(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE @.t (id INT COMMENT 'old') COMMENT 'birds' TBLPROPERTIES ('a' = '1', 'b' = '2')")
     catalog.sql("CREATE OR REPLACE TABLE @.t TBLPROPERTIES ('b' = '3') AS SELECT 1 AS id")

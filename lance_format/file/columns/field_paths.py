@@ -107,7 +107,7 @@ def field_path(name: str) -> FieldPath:
 
 
 def _hint(schema: Schema, name: str) -> str:
-    known = [".".join(map(_quoted, path)) for path in _walk(schema.fields)]
+    known = [quoted_path(path) for path in _walk(schema.fields)]
     near = difflib.get_close_matches(name, known, n=3) + [path for path in known if path.replace("`", "") == name]
     if near:
         return f"did you mean {' or '.join(repr(path) for path in dict.fromkeys(near))}?"
@@ -115,5 +115,6 @@ def _hint(schema: Schema, name: str) -> str:
     return f"the columns are {listed}{' and others' if len(schema.names) > _MAX_LISTED else ''}"
 
 
-def _quoted(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+def quoted_path(names: Iterable[str]) -> str:
+    """Return the path of which `field_path` makes names."""
+    return ".".join(name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`" for name in names)

@@ -54,5 +54,5 @@ def values_below(array: pa.Array, fields: Iterable[Field]) -> pa.Array:
         Those below, the innermost last.
     """
     for field in fields:
-        array = pc.struct_field(array, field.name)
+        array = pc.struct_field(array, [field.name])  # It would take a text that begins with a dot for a path.
     return storage_of(array)

@@ -73,10 +73,12 @@ def check_searchable(path: Sequence[Field]) -> None:
     InvalidInputError
         If it has none.
     """
+    name = ".".join(field.name for field in path)
+    if any(parent.logical_type != "struct" for parent in path[:-1]):
+        raise InvalidInputError(f"column {name!r} is inside of lists; only texts and lists of texts can be searched")
     value_type = path[-1].to_arrow_type()
     is_list = pa.types.is_list(value_type) or pa.types.is_large_list(value_type)
     if (value_type.value_type if is_list else value_type) not in _TEXTS or path[-1].logical_type == "json":
-        name = ".".join(field.name for field in path)
         raise InvalidInputError(f"column {name!r} is of type {value_type}; text and lists of text can be searched")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.file.columns.field_paths import quoted_path
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.field_paths import find_field
 from lance_format.table.format.fragment import FragmentMetadata
@@ -106,12 +107,8 @@ def indexed_columns(table: TableVersion) -> list[str]:
             "no column has an INVERTED index; name the columns to search, as in {'query': …, 'columns': […]}"
         )
     paths = (path_of(table.manifest.schema.fields, field_id) for field_id in fields)
-    return [".".join(_quoted(field.name) for field in path) for path in paths]
+    return [quoted_path(field.name for field in path) for path in paths]
 
 
 def _text_indices(indices: Iterable[IndexMetadata]) -> list[IndexMetadata]:
     return [index for index in indices if kind_of(index) == _KIND and len(index.fields) == 1]
-
-
-def _quoted(name: str) -> str:
-    return f"`{name}`" if "." in name else name

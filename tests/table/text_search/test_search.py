@@ -143,3 +143,28 @@ def test_rows_found_are_sorted_and_limited() -> None:
 def test_columns_without_words_are_read(tmp_path: Path) -> None:
     table = lance_format.write_dataset({"note": [None, "", "owl"]}, str(tmp_path / "t"))
     assert table.to_table(full_text_query=MatchQuery("owl", "note"), with_row_id=True)["_rowid"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("name", ["a.b", "a`b", "`a`", "a.`b", ".a", "..", "[0]", "a b"])
+def test_columns_of_any_name_are_indexed_and_searched(tmp_path: Path, name: str) -> None:
+    texts = pa.array(TEXTS)
+    vectors = pa.array([[1.0, 2.0]] * len(TEXTS), pa.list_(pa.float32(), 2))
+    rows = pa.table({name: texts, "s": pa.StructArray.from_arrays([texts, vectors], [name, f"{name}v"])})
+    table = lance_format.write_dataset(rows, tmp_path / "t.lance", allow_unportable_names=True)
+    quoted = "`" + name.replace("`", "``") + "`"
+    for number, path in enumerate((quoted, f"s.{quoted}")):
+        table.create_scalar_index(path, "INVERTED", name=f"words {number}")
+        table.create_scalar_index(path, "NGRAM", name=f"parts {number}")
+        assert table.count_rows(f"contains({path}, 'owl')") == 2
+        assert table.to_table(full_text_query={"query": "owl", "columns": [path]}).num_rows == 2
+    path = "s.`" + name.replace("`", "``") + "v`"
+    table.create_index(path, "IVF_FLAT")
+    assert table.to_table(nearest={"column": path, "q": [1, 2]}).num_rows == len(TEXTS)
+    assert table.to_table(full_text_query="owl").num_rows == 2
+
+
+def test_texts_inside_of_lists_are_refused() -> None:
+    rows = pa.table({"notes": pa.array([[{"text": "owl"}]])})
+    table = lance_format.write_dataset(rows, "memory://listed", mode="overwrite")
+    with pytest.raises(InvalidInputError, match=r"'notes\.item\.text' is inside of lists"):
+        table.to_table(full_text_query={"query": "owl", "columns": ["notes.item.text"]})
