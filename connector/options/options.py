@@ -209,6 +209,9 @@ class LanceOptions:
         if HADOOP in given:
             storage = translate(json.loads(given[HADOOP]), storage)
         if SEARCH in given:
+            if "metadata_table" in parsed or changes.read_change_feed:
+                kind = f"the metadata table {parsed.get('metadata_table', 'changes')!r}"
+                raise InvalidInputError(f"a search finds rows of a table, not of {kind}")
             parsed["search"] = _parse_search(given[SEARCH])
         if NEW_COLUMNS in given:
             parsed["new_columns"] = read_new_columns(json.loads(given[NEW_COLUMNS]))

@@ -94,6 +94,8 @@ def search_both(
 
 def _asked(query: str | FullTextQuery, columns: Sequence[str] | None) -> dict[str, Any]:
     """Return a text and its columns, or a query, in a form for JSON."""
+    if columns is not None and (isinstance(columns, str) or not isinstance(columns, Sequence)):
+        raise InvalidInputError(f"columns is {columns!r}; a list of names is needed")
     if not isinstance(query, FullTextQuery):
         return {"query": query, "columns": None if columns is None else list(columns)}
     if columns is not None:

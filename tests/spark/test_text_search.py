@@ -95,6 +95,17 @@ def test_tables_of_catalogs(catalog: Catalog) -> None:
     assert catalog.sql(search) == [(3,)]
 
 
+def test_metadata_tables_are_not_searched(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (id BIGINT, note STRING)")
+    for table in ("indices", "files"):
+        message = f"a search finds rows of a table, not of the metadata table '{table}'"
+        catalog.refuses(f"SELECT * FROM text_search('@.t.{table}', 'owl', columns => array('name'))", message)
+    for options in ({"metadata_table": "history"}, {"readChangeFeed": "true", "startingVersion": "1"}):
+        found = LanceTable.forPath(catalog.spark, catalog.path("t"), options)
+        with pytest.raises(Exception, match="a search finds rows of a table"):
+            found.textSearch("owl", ["note"])
+
+
 def test_an_index_by_sql(catalog: Catalog) -> None:
     lance_format.write_dataset(_notes(), catalog.path("t"), max_rows_per_file=3)
     catalog.sql("CREATE INDEX words ON @.t USING fts (note) OPTIONS (with_position = TRUE, stem = false)")
@@ -136,6 +147,8 @@ def test_wrong_arguments(planner: SparkSession, path: str, arguments: tuple[Any,
     table = LanceTable.forPath(planner, _write(path))
     with pytest.raises(PySparkException, match=message):
         table.textSearch(*arguments)
+    with pytest.raises(lance_format.InvalidInputError, match="columns is 'note'; a list of names is needed"):
+        table.textSearch("owl", "note")
     with pytest.raises(lance_format.InvalidInputError, match="numResults is 0"):
         table.textSearch("owl", numResults=0)
 

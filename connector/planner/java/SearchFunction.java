@@ -149,17 +149,20 @@ abstract class SearchFunction extends AbstractFunction1 {
       throw refused("the argument " + name + " is " + given.sql() + ", and no constant: pass a value that a query has found as"
           + " a parameter, as spark.sql(..., args = ...) takes it");
     }
-    return plain(CatalystTypeConverters.convertToScala(given.eval(null), given.dataType()));
+    return plain(name, given, CatalystTypeConverters.convertToScala(given.eval(null), given.dataType()));
   }
 
-  private static Object plain(Object value) {
-    if (value instanceof scala.collection.Iterable) {
+  private Object plain(String name, Expression given, Object value) {
+    if (value instanceof scala.collection.Seq) {
       List all = new ArrayList();
-      scala.collection.Iterator each = ((scala.collection.Iterable) value).iterator();
-      while (each.hasNext()) all.add(plain(each.next()));
+      scala.collection.Iterator each = ((scala.collection.Seq) value).iterator();
+      while (each.hasNext()) all.add(plain(name, given, each.next()));
       return all;
     }
-    return value instanceof java.math.BigDecimal ? Double.valueOf(((Number) value).doubleValue()) : value;
+    if (value instanceof java.math.BigDecimal) return Double.valueOf(((Number) value).doubleValue());
+    boolean isPlain = value == null || value instanceof Number || value instanceof Boolean || value instanceof String;
+    if (!isPlain) throw refused(name + " is " + given.sql() + "; a number, text, a boolean or an array of these is needed");
+    return value;
   }
 
   final Object required(Map arguments, String name, Class type) {
