@@ -166,6 +166,26 @@ def test_a_range_of_distances(tmp_path: Path, bounds: tuple[float | None, float 
         assert _found(found, [0.1] * DIMENSION, "l2", "IVF_FLAT", distance_range=bounds, nprobes=4) == exact
 
 
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(("kind", "parameters"), KINDS, ids=str)
+@pytest.mark.parametrize("appends", [False, True])
+def test_measured_distances_decide_on_the_upper_bound(
+    tmp_path: Path, kind: str, parameters: dict[str, Any], metric: str, appends: bool
+) -> None:
+    rng = np.random.default_rng(16)
+    table = lance_format.write_dataset(_rows(rng, 0, 1500), tmp_path / "t.lance")
+    table.create_index("v", kind, metric=metric, num_partitions=4, **parameters)
+    if appends:
+        table = lance_format.write_dataset(_rows(rng, 1500, 9), tmp_path / "t.lance", mode="append")
+    nearest = {"column": "v", "metric": metric, "k": 100}
+    for query in rng.normal(size=(5, DIMENSION)):
+        exact = {**nearest, "q": query, "use_index": False}
+        bounds = (None, table.to_table(nearest=exact)["_distance"][40].as_py())
+        expected = table.to_table(["id"], nearest={**exact, "distance_range": bounds})
+        refined = {**nearest, "q": query, "nprobes": 4, "refine_factor": 15, "distance_range": bounds}
+        assert table.to_table(["id"], nearest=refined) == expected
+
+
 def test_equal_rows_make_equal_models(tmp_path: Path) -> None:
     rows = _rows(np.random.default_rng(5), 0, 700)
     found = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -108,10 +109,11 @@ class IndexSearch:
         if not options.fast_search and not is_covered.all():
             others = [fragments[position] for position in np.flatnonzero(~is_covered).tolist()]
             exact = self._search_exactly(options, others)
+        is_refined = exact is not None or self._nearest.refine_factor is not None
         found = []
         for query in range(self._nearest.num_searches):
-            hits = self._search_parts(query, ids, allowed)
-            if exact is not None or self._nearest.refine_factor is not None:
+            hits = self._search_parts(query, ids, allowed, is_refined=is_refined)
+            if is_refined:
                 hits = _united([self._measure(query, hits.addresses), *(exact[query : query + 1] if exact else [])])
             found.append(hits.first(self._nearest.k))
         return found
@@ -128,8 +130,14 @@ class IndexSearch:
         scanner = VectorScanner(self._table, dataclasses.replace(kept, fragments=fragments), self._nearest.column)
         return scanner.search(self._nearest, self.metric)
 
-    def _search_parts(self, query: int, fragment_ids: RowOffsets, allowed: Addresses | None) -> Hits:
-        """Search each part for rows of the fragments that it covers: it may name others by former vectors."""
+    def _search_parts(
+        self, query: int, fragment_ids: RowOffsets, allowed: Addresses | None, *, is_refined: bool
+    ) -> Hits:
+        """Search each part for rows of the fragments that it covers: it may name others by former vectors.
+
+        Distances of codes do not exclude rows by the upper bound if these are measured afterwards.
+        """
+        wanted = dataclasses.replace(self._nearest, upper=math.nan) if is_refined else self._nearest
         count = self._nearest.k * (self._nearest.refine_factor or 1)
         vector = _unit(self._nearest.queries[query]) if self.metric == "cosine" else self._nearest.queries[query]
         found = []
@@ -137,16 +145,17 @@ class IndexSearch:
             rows = _Rows(self._find_rows, np.intersect1d(fragment_ids, part.covered_ids()), allowed)
             # Distances that are too large are infinite.
             with VectorIndexReader(self._table, part) as reader, np.errstate(over="ignore", invalid="ignore"):
-                found.append(self._search_part(reader, vector, count, rows))
+                found.append(self._search_part(reader, vector, NearestRows.of(wanted, count), count, rows))
         return _united(found).first(count)
 
-    def _search_part(self, reader: VectorIndexReader, vector: Vector, count: int, rows: _Rows) -> Hits:
+    def _search_part(
+        self, reader: VectorIndexReader, vector: Vector, best: NearestRows, count: int, rows: _Rows
+    ) -> Hits:
         """Search partitions, nearest first, until there are enough rows, or no more to be searched."""
         order = _nearest_partitions(reader.index, vector)
         most = min(self._nearest.maximum_nprobes or order.size, order.size)
         stop = min(_MINIMUM_NPROBES if self._nearest.minimum_nprobes is None else self._nearest.minimum_nprobes, most)
         start, stop = 0, max(stop, 1)
-        best = NearestRows.of(self._nearest, count)
         while True:
             ids, distances = [np.zeros(0, np.uint64)], [np.zeros(0, np.float32)]
             for number in order[start:stop].tolist():
