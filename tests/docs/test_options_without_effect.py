@@ -8,7 +8,7 @@ import pytest
 from lance_format.table.changes.write import settings
 from lance_format.table.maintenance import compaction_options
 from lance_format.table.scan import options
-from lance_format.table.scan.nearest import query
+from lance_format.table.scan.searches.nearest import query
 
 _DOCUMENT = Path(__file__).parents[2] / "docs" / "format_support.md"
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from lance_format.table.scan.deleted_rows_scan import DeletedRowsScanner
-from lance_format.table.scan.hybrid_scan import HybridScanner
-from lance_format.table.scan.nearest.scanner import NearestScanner
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.ordered.ordered_scan import OrderedScanner
 from lance_format.table.scan.scanner import LanceScanner
-from lance_format.table.scan.text_scan import TextScanner
+from lance_format.table.scan.searches.hybrid_scan import HybridScanner
+from lance_format.table.scan.searches.nearest.scanner import NearestScanner
+from lance_format.table.scan.searches.text_scan import TextScanner
 from lance_format.table.versions.table_version import TableVersion
 
 

@@ -25,11 +25,11 @@ from lance_format.table.indices.catalog import kind_of
 from lance_format.table.indices.row_finder import RowIds, UnusableError
 from lance_format.table.indices.vectors.vector_index import VECTOR, VectorIndex, VectorIndexReader
 from lance_format.table.row_ids.index import row_addresses
-from lance_format.table.scan.nearest.best import Hits, NearestRows
-from lance_format.table.scan.nearest.exact import VectorScanner, measure
-from lance_format.table.scan.nearest.query import Nearest
 from lance_format.table.scan.options import ScanOptions
-from lance_format.table.scan.ranked import Addresses, filtered_addresses
+from lance_format.table.scan.searches.nearest.best import Hits, NearestRows
+from lance_format.table.scan.searches.nearest.exact import VectorScanner, measure
+from lance_format.table.scan.searches.nearest.query import Nearest
+from lance_format.table.scan.searches.ranked import Addresses, filtered_addresses
 from lance_format.table.versions.row_places import FindRows, row_finder
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.vectors.metrics import Distances, Vector, distances_to

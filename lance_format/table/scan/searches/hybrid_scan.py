@@ -7,27 +7,25 @@ Their ranks are combined, since distances and scores have no common scale: G. Co
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from lance_format.arguments import checked_methods
-from lance_format.errors import InvalidInputError, NotSupportedError
-from lance_format.table.scan.nearest.query import QUERY_INDEX
-from lance_format.table.scan.nearest.scanner import NearestScanner
+from lance_format.errors import InvalidInputError
 from lance_format.table.scan.options import ScanOptions
-from lance_format.table.scan.planned_reads import PlannedReads
-from lance_format.table.scan.ranked import Addresses, RankedRows, RankedScanner
-from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, ScanTask
-from lance_format.table.scan.text_scan import TextScanner
+from lance_format.table.scan.searches.nearest.query import QUERY_INDEX
+from lance_format.table.scan.searches.nearest.scanner import NearestScanner
+from lance_format.table.scan.searches.ranked import Addresses, RankedRows, SingleTaskScanner
+from lance_format.table.scan.searches.text_scan import TextScanner
 from lance_format.table.versions.table_version import TableVersion
 
 RELEVANCE = "_relevance_score"
 
 
 @checked_methods
-class HybridScanner(RankedScanner):
+class HybridScanner(SingleTaskScanner):
     """A scanner of the rows of two searches, by descending `_relevance_score`; see `LanceDataset.scanner`.
 
     Each search finds as many rows as `nearest` asks for. Rows of equal scores are in the order of the table.
@@ -69,26 +67,6 @@ class HybridScanner(RankedScanner):
         lines = [] if self.filter_text is None else [f"filter the rows found: {self.filter_text}"]
         lines += self._by_vectors.explain_plan(verbose).splitlines() + self._by_texts.explain_plan(verbose).splitlines()
         return "\n".join([title, *(f"  {line}" for line in lines)])
-
-    def plan_reads(self) -> PlannedReads:
-        """Refuse to find the pages that would be read.
-
-        Raises
-        ------
-        NotSupportedError
-            Always.
-        """
-        raise NotSupportedError("the reads of a text query cannot be planned")
-
-    def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
-        """Return one task, which is both searches: scores depend on all rows."""
-        del split_size_bytes, min_tasks
-        return [ScanTask(())]
-
-    def read_task(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
-        """Read the rows by descending score."""
-        del task
-        return self.to_batches()
 
     def _search(self) -> RankedRows:
         return _fused([self._by_vectors.find(), self._by_texts.find()], self._given.rrf_k)

@@ -18,10 +18,12 @@ from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OF
 from lance_format.table.row_ids.index import split_addresses
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.ordered.sort_order import as_ordering, sorted_indices
+from lance_format.table.scan.planned_reads import PlannedReads
 from lance_format.table.scan.projection import Columns, Projection, plan_projection
 from lance_format.table.scan.scanned_fragment import ScannedRows
 from lance_format.table.scan.scanner import LanceScanner, plan_output
 from lance_format.table.scan.take import take_found
+from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, ScanTask
 from lance_format.table.versions.table_version import TableVersion
 
 Addresses = npt.NDArray[np.uint64]
@@ -155,6 +157,30 @@ class RankedScanner(LanceScanner):
             part = found.chosen(np.arange(start, min(start + self._batch_size, len(found))))
             rows = part.read(self._table, self._projection)
             yield from (rows.combine_chunks() if rows.num_columns else rows).to_batches()
+
+
+class SingleTaskScanner(RankedScanner):
+    """A scanner whose search is one task, since scores depend on all rows; see `RankedScanner` for the parameters."""
+
+    def plan_reads(self) -> PlannedReads:
+        """Refuse to find the pages that would be read.
+
+        Raises
+        ------
+        NotSupportedError
+            Always.
+        """
+        raise NotSupportedError("the reads of a text query cannot be planned")
+
+    def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
+        """Return one task, which is the whole search."""
+        del split_size_bytes, min_tasks
+        return [ScanTask(())]
+
+    def read_task(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
+        """Read the rows by descending score."""
+        del task
+        return self.to_batches()
 
 
 def filtered_addresses(table: TableVersion, options: ScanOptions) -> Addresses | None:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.table.scan.nearest.query import Nearest
-from lance_format.table.scan.ranked import Addresses
+from lance_format.table.scan.searches.nearest.query import Nearest
+from lance_format.table.scan.searches.ranked import Addresses
 from lance_format.vectors.metrics import Distances
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import NotSupportedError
 from lance_format.table.scan.options import ScanOptions
-from lance_format.table.scan.planned_reads import PlannedReads
-from lance_format.table.scan.ranked import RankedRows, RankedScanner, filtered_addresses
-from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, ScanTask
+from lance_format.table.scan.searches.ranked import RankedRows, SingleTaskScanner, filtered_addresses
 from lance_format.table.text_search.search import SearchScope, TextSearch, as_query
 from lance_format.table.versions.table_version import TableVersion
 
@@ -19,7 +15,7 @@ SCORE = "_score"
 
 
 @checked_methods
-class TextScanner(RankedScanner):
+class TextScanner(SingleTaskScanner):
     """A scanner of the rows that match a text query, by descending `_score`; see `LanceDataset.scanner`.
 
     Rows of equal scores are in the order of the table. Addresses and scores of all matches are held in memory.
@@ -60,26 +56,6 @@ class TextScanner(RankedScanner):
         lines.append(f"columns: {', '.join(f'{x.name}: {x.type}' if verbose else x.name for x in fields)}")
         title = f"TextScan: {self._table.uri}, version {self._table.manifest.version}"
         return "\n".join([title, *(f"  {line}" for line in lines)])
-
-    def plan_reads(self) -> PlannedReads:
-        """Refuse to find the pages that would be read.
-
-        Raises
-        ------
-        NotSupportedError
-            Always.
-        """
-        raise NotSupportedError("the reads of a text query cannot be planned")
-
-    def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
-        """Return one task, which is the whole search: scores depend on all rows."""
-        del split_size_bytes, min_tasks
-        return [ScanTask(())]
-
-    def read_task(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
-        """Read the rows by descending score."""
-        del task
-        return self.to_batches()
 
     def _search(self) -> RankedRows:
         options = self._given

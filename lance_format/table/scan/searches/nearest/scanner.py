@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError
-from lance_format.table.scan.nearest.best import Hits
-from lance_format.table.scan.nearest.exact import VectorScanner
-from lance_format.table.scan.nearest.indexed import IndexSearch
-from lance_format.table.scan.nearest.query import DISTANCE, QUERY_INDEX, Nearest, column_of
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.planned_reads import PlannedReads
-from lance_format.table.scan.ranked import RankedRows, RankedScanner
+from lance_format.table.scan.searches.nearest.best import Hits
+from lance_format.table.scan.searches.nearest.exact import VectorScanner
+from lance_format.table.scan.searches.nearest.indexed import IndexSearch
+from lance_format.table.scan.searches.nearest.query import DISTANCE, QUERY_INDEX, Nearest, column_of
+from lance_format.table.scan.searches.ranked import RankedRows, RankedScanner
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, ScanTask
 from lance_format.table.versions.table_version import TableVersion
 

@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from lance_format.table.fragments.row_columns import LiveRows, addresses_of
 from lance_format.table.row_ids.index import split_addresses
-from lance_format.table.scan.nearest.best import Hits, NearestRows
-from lance_format.table.scan.nearest.query import Nearest
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.projection import plan_projection
-from lance_format.table.scan.ranked import Addresses
 from lance_format.table.scan.scanned_fragment import Window
 from lance_format.table.scan.scanner import LanceScanner
+from lance_format.table.scan.searches.nearest.best import Hits, NearestRows
+from lance_format.table.scan.searches.nearest.query import Nearest
+from lance_format.table.scan.searches.ranked import Addresses
 from lance_format.table.scan.take import take_found
 from lance_format.table.scan.tasks import ScanTask
 from lance_format.table.versions.table_version import TableVersion

@@ -1,0 +1,1 @@
+"""Scans of the rows that a search finds: by vectors, by texts, or by both."""
