@@ -15,20 +15,11 @@ import pyarrow as pa
 from lance_format.aggregation import Aggregate, FirstRows, GroupOrder, PartialAggregation
 from lance_format.array_encodings.value_slices import ValueSlices
 from lance_format.expressions.patterns import like
-from lance_format.kernels.best_documents import bound_blocks
-from lance_format.kernels.ranked_lists import SearchedRows
 from lance_format.masks import filter_values
+from lance_format.query import MatchQuery, PhraseQuery
 from lance_format.table.dataset.dataset import dataset
 from lance_format.table.dataset.write_dataset import write_dataset
-from lance_format.table.indices.index_config import IndexConfig
-from lance_format.table.text_search.best_rows import find_best_rows
-from lance_format.table.text_search.posting_list import PostingList, StoredPositions
-from lance_format.table.text_search.postings import (
-    CorpusStatistics,
-    QueryToken,
-    find_phrase,
-    score_documents,
-)
+from lance_format.table.text_search.posting_list import StoredPositions
 from lance_format.texts.token_rules import PLAIN
 from lance_format.texts.tokenizing import Tokenizer
 from lance_format.vectors.clustering import cluster
@@ -99,7 +90,12 @@ def _index(path: str) -> None:
     for kind, given in {"BLOOMFILTER": "text = 'word 7'", "NGRAM": "contains(text, 'word')"}.items():
         stored.create_scalar_index("text", kind)
         stored.to_table(filter=given)
-    stored.create_scalar_index("text", IndexConfig("INVERTED", {"with_position": True}))
+    for has_index in (False, True):
+        if has_index:
+            stored.create_scalar_index("text", "INVERTED", with_position=True)
+        for query in (MatchQuery("word 7", "text"), PhraseQuery("word 7", "text")):
+            for limit in (None, 1):
+                stored.to_table(full_text_query=query, limit=limit)
 
 
 def _aggregate() -> None:
@@ -148,29 +144,15 @@ def _search() -> None:
 
 
 def _search_texts() -> None:
-    """Split texts into words and sequences, decode lists of documents, and score documents."""
+    """Split texts into words and sequences, and decode positions of files of version 1."""
     texts = pa.array(["an owl", "an emu"])
     stored = [None, pa.py_buffer(np.array([0, 6, 12], np.int32).tobytes()), pa.py_buffer(b"an owlan emu")]
     read = pa.Array.from_buffers(pa.string(), 2, stored)
     for rules in (PLAIN, dataclasses.replace(PLAIN, base_tokenizer="ngram")):
         for given in (texts, read):
             Tokenizer(rules).split(given)
-    one = np.ones(1, np.uint32)
-    lengths = np.frombuffer(one.tobytes(), np.uint32)
-    bytes_of_one, offsets = np.array([0, 0, 0, 0, 0, 1], np.uint8), np.array([0, 6])
-    mean, lasts, bounds = np.float32(1), np.zeros(1, np.int64), np.ones(1, np.float32)
-    bound_blocks(np.zeros(1, np.uint32), one, lengths, mean, lasts, lasts.copy(), bounds)
-    parts = StoredPositions(np.array([1, 0, 0, 0, 0, 0, 0, 0], np.uint8), np.array([0, 4, 8]), np.array([0, 2]))
-    parts.decode(one)
-    positions = StoredPositions(np.zeros(1, np.uint8), np.array([0, 1]), None)
-    stored_list = PostingList(bytes_of_one, offsets, 1, True, positions, lasts, np.ones(1, np.int64), bounds, mean)
-    postings = {"owl": stored_list.decode()}
-    query, statistics = [QueryToken("owl", 0)], CorpusStatistics(1, 1, {"owl": 1})
-    for counted in (lengths, one):
-        score_documents(postings, counted, query, statistics)
-    find_phrase(postings, query, 0)
-    rows = SearchedRows(lengths, mean, np.zeros(1, np.uint64), True, False, np.zeros(0, np.uint64))
-    find_best_rows({"owl": stored_list}, query, statistics, rows, most=1, slop=0)
+    early = StoredPositions(np.array([1, 0, 0, 0, 0, 0, 0, 0], np.uint8), np.array([0, 4, 8]), np.array([0, 2]))
+    early.decode(np.ones(1, np.uint32))
 
 
 def _table(version: str) -> pa.Table:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
-from lance_format.kernels.posting_lists import BLOCK_ROWS
+from lance_format.kernels.posting_lists import BLOCK_ROWS, length_norm
 
 U8 = npt.NDArray[np.uint8]
 U32 = npt.NDArray[np.uint32]
@@ -225,7 +225,6 @@ def encode_postings(
     int
         The number of blocks.
     """
-    k1, b, one = np.float32(1.2), np.float32(0.75), np.float32(1.0)
     values, counts = np.empty(BLOCK_ROWS, np.int64), np.empty(BLOCK_ROWS, np.int64)
     best, best_of_group = np.zeros(NUM_LENGTH_CLASSES, np.uint32), np.zeros(NUM_LENGTH_CLASSES, np.uint32)
     groups = np.empty(impacts.size // 2, np.uint8)
@@ -243,7 +242,7 @@ def encode_postings(
                 values[index] = np.int64(document) - before if index else 0
                 counts[index] = frequency
                 before = np.int64(document)
-                norm = k1 * (one - b + b * np.float32(lengths[document]) / mean)
+                norm = length_norm(lengths[document], mean)
                 score = max(score, np.float32(frequency) / (np.float32(frequency) + norm))
                 place = length_class(np.int64(lengths[document]))
                 best[place] = max(best[place], frequency)

@@ -315,6 +315,13 @@ def decode_early_positions(data: U8, offsets: I64, bounds: I64, frequencies: U32
 
 
 @kernel
+def length_norm(length: int, mean: np.float32) -> np.float32:
+    """Return what BM25 adds to a frequency in a document of a number of tokens, in single precision."""
+    k1, b, one = np.float32(1.2), np.float32(0.75), np.float32(1.0)
+    return k1 * (one - b + b * np.float32(length) / mean)
+
+
+@kernel
 def impact(frequency: int, length: int, mean: np.float32) -> np.float32:
     """Return what a token of weight 1 contributes to the BM25 score of a document, in single precision.
 
@@ -327,9 +334,8 @@ def impact(frequency: int, length: int, mean: np.float32) -> np.float32:
     mean : float32
         Mean number of tokens of a document.
     """
-    k1, b, one, count = np.float32(1.2), np.float32(0.75), np.float32(1.0), np.float32(frequency)
-    norm = k1 * (one - b + b * np.float32(length) / mean)
-    return (k1 + one) * count / (count + norm)
+    k1, one, count = np.float32(1.2), np.float32(1.0), np.float32(frequency)
+    return (k1 + one) * count / (count + length_norm(length, mean))
 
 
 @kernel

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.kernels.posting_lists import BLOCK_ROWS
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.texts.stop_words import KNOWN, stop_words_of
 
@@ -22,7 +23,7 @@ _ONLY: dict[str, tuple[Any, ...]] = {
     "split_on_numerics": (False,),
     "preserve_original": (False,),
     "index_operators": (False,),
-    "block_size": (128,),
+    "block_size": (BLOCK_ROWS,),
     "json_tokenizer_mode": (None,),
     "disable_cross_array_unnest": (False,),
     "max_sub_docs_per_row": (None,),
@@ -31,9 +32,6 @@ _ONLY: dict[str, tuple[Any, ...]] = {
 }
 """Values of further rules that change nothing."""
 _ONLY_TYPES = (str, int, type(None))
-
-BLOCK_DOCUMENTS = 128
-"""Number of documents in a block of a posting list."""
 
 _SWITCHES = ("with_position", "lower_case", "stem", "remove_stop_words", "ascii_folding", "prefix_only")
 _NEEDED = {
@@ -47,7 +45,7 @@ _NEEDED = {
 _NEEDED_SWITCH = "True or False is needed"
 _STORED_FIRST = {"lance_tokenizer": "text"}
 _STORED_LAST = {
-    "block_size": BLOCK_DOCUMENTS,
+    "block_size": BLOCK_ROWS,
     "split_identifiers": False,
     "split_on_numerics": False,
     "preserve_original": False,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -15,6 +17,33 @@ from lance_format.texts.token_rules import TokenRules
 from lance_format.texts.word_forms import WordForms, visible_characters, word_characters
 
 Counts = npt.NDArray[np.int64]
+
+
+_DROPPED = -2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Occurrences:
+    """Occurrences of tokens in documents: texts that have tokens.
+
+    Parameters
+    ----------
+    has_tokens : bool[num_texts]
+        Whether each text is a document.
+    lengths : int64[num_documents]
+        Number of tokens of each, those included whose occurrences are left out.
+    tokens : int32[num_occurrences]
+        The number of the token.
+    documents : int64[num_occurrences]
+        Ascending.
+    positions : int64[num_occurrences]
+    """
+
+    has_tokens: npt.NDArray[np.bool_]
+    lengths: Counts
+    tokens: npt.NDArray[np.int32]
+    documents: Counts
+    positions: Counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +79,23 @@ class Tokens:
             return np.zeros(self.codes.size, np.int64)
         starts = np.cumsum(self.counts) - self.counts
         return np.arange(self.codes.size) - np.repeat(starts, self.counts)
+
+    def occurrences(self, number_of: Callable[[str], int]) -> Occurrences:
+        """Return the occurrences of some tokens, and the texts that have any token.
+
+        Parameters
+        ----------
+        number_of : callable
+            Returns the number of a token; -1 for those whose occurrences are left out.
+        """
+        numbers = np.array([_DROPPED if word is None else number_of(word) for word in self.words], np.int32)
+        tokens, owners = numbers[self.codes], self.texts
+        lengths = np.bincount(owners[tokens != _DROPPED], minlength=self.counts.size)
+        has_tokens, chosen = lengths > 0, tokens >= 0
+        documents = np.cumsum(has_tokens) - 1
+        return Occurrences(
+            has_tokens, lengths[has_tokens], tokens[chosen], documents[owners[chosen]], self.positions[chosen]
+        )
 
 
 class Tokenizer:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Mapping
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -75,6 +74,8 @@ def visible_characters() -> npt.NDArray[np.bool_]:
 
 @functools.cache
 def _tables() -> dict[str, Any]:
+    from importlib.resources import files  # Planners, which do not need it, import it in 4 ms.
+
     text = files(__package__).joinpath("characters.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found

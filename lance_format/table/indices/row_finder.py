@@ -68,7 +68,19 @@ def is_plain(index: IndexMetadata, newest: int = 0) -> bool:
     newest : int
         The latest version of the form that the caller knows; this library makes version 0.
     """
-    is_known = not index.message.index_details.value and index.message.index_version <= newest
+    return not index.message.index_details.value and is_of_version(index, newest)
+
+
+def is_of_version(index: IndexMetadata, newest: int) -> bool:
+    """Return whether an index is of one column, tells its fragments, and is of a known version of the form of its kind.
+
+    Parameters
+    ----------
+    index : IndexMetadata
+    newest : int
+        The latest version that the caller knows.
+    """
+    is_known = index.message.index_version <= newest
     return is_known and index.fragment_ids is not None and len(index.fields) == 1
 
 

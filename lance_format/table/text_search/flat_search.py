@@ -16,10 +16,9 @@ from lance_format.table.fragments.row_columns import addresses_of
 from lance_format.table.indices.column_values import read_column
 from lance_format.table.text_search.postings import CorpusStatistics, Postings
 from lance_format.table.versions.table_version import TableVersion
-from lance_format.texts.tokenizing import Tokenizer, joined_texts
+from lance_format.texts.tokenizing import Occurrences, Tokenizer, has_texts, joined_texts
 
 _BATCH_ROWS = 16 * 1024
-_TEXTS = (pa.string(), pa.large_string())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,25 +45,6 @@ class FlatCorpus:
         return CorpusStatistics(self.lengths.size, int(self.lengths.sum(dtype=np.uint64)), containing)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Read:
-    """Tokens of the query in a batch of rows.
-
-    Parameters
-    ----------
-    addresses, lengths
-        See `FlatCorpus`.
-    documents, tokens, positions : int64[num_occurrences]
-        The document, the token, by its number in the query, and the position of each occurrence.
-    """
-
-    addresses: npt.NDArray[np.uint64]
-    lengths: npt.NDArray[np.int64]
-    documents: npt.NDArray[np.int64]
-    tokens: npt.NDArray[np.int64]
-    positions: npt.NDArray[np.int64]
-
-
 def check_searchable(path: Sequence[Field]) -> None:
     """Refuse a column that has no texts.
 
@@ -77,8 +57,7 @@ def check_searchable(path: Sequence[Field]) -> None:
     if any(parent.logical_type != "struct" for parent in path[:-1]):
         raise InvalidInputError(f"column {name!r} is inside of lists; only texts and lists of texts can be searched")
     value_type = path[-1].to_arrow_type()
-    is_list = pa.types.is_list(value_type) or pa.types.is_large_list(value_type)
-    if (value_type.value_type if is_list else value_type) not in _TEXTS or path[-1].logical_type == "json":
+    if not has_texts(value_type) or path[-1].logical_type == "json":
         raise InvalidInputError(f"column {name!r} is of type {value_type}; text and lists of text can be searched")
 
 
@@ -110,7 +89,7 @@ def read_corpus(
         If a text is not UTF-8.
     """
     numbers = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
-    found, before = [], 0
+    found = []
     for fragment in fragments:
         for texts, rows in read_column(table, path, fragment, batch_size=_BATCH_ROWS):
             addresses = addresses_of(rows)
@@ -118,16 +97,14 @@ def read_corpus(
                 kept = np.isin(addresses, allowed, assume_unique=True)
                 addresses, texts = addresses[kept], texts.filter(pa.array(kept))
             try:
-                read = _read(_as_texts(texts, tokenizer), addresses, tokenizer, numbers, before)
+                found.append(_read(_as_texts(texts, tokenizer), addresses, tokenizer, numbers))
             except CorruptFileError as error:
                 raise error.retold(f"fragment {fragment.id}: {error.what}", path=table.uri) from error
-            before += read.lengths.size
-            found.append(read)
     return _gathered(found, list(numbers))
 
 
 def _as_texts(values: pa.Array, tokenizer: Tokenizer) -> pa.Array:
-    if not (pa.types.is_list(values.type) or pa.types.is_large_list(values.type)):
+    if not pa.types.is_nested(values.type):
         return values
     if tokenizer.rules.base_tokenizer not in ("simple", "whitespace"):
         raise NotSupportedError(
@@ -138,27 +115,26 @@ def _as_texts(values: pa.Array, tokenizer: Tokenizer) -> pa.Array:
 
 
 def _read(
-    texts: pa.Array, addresses: npt.NDArray[np.uint64], tokenizer: Tokenizer, numbers: dict[str, int], before: int
-) -> _Read:
+    texts: pa.Array, addresses: npt.NDArray[np.uint64], tokenizer: Tokenizer, numbers: dict[str, int]
+) -> tuple[npt.NDArray[np.uint64], Occurrences]:
+    """Return the addresses of the rows that have tokens, and the occurrences of those of the query."""
     valid = np.asarray(texts.is_valid().to_numpy(zero_copy_only=False))
     if not valid.all():
         texts, addresses = texts.filter(pa.array(valid)), addresses[valid]
-    split = tokenizer.split(texts)
-    wanted = np.array([-2 if word is None else numbers.get(word, -1) for word in split.words], np.int64)
-    codes = wanted[split.codes] if wanted.size else np.zeros(0, np.int64)
-    owners = split.texts
-    lengths = np.bincount(owners[codes != -2], minlength=len(texts))
-    kept = lengths > 0
-    places = np.cumsum(kept) - 1 + before
-    hits = codes >= 0
-    return _Read(addresses[kept], lengths[kept], places[owners[hits]], codes[hits], split.positions[hits])
+    found = tokenizer.split(texts).occurrences(lambda token: numbers.get(token, -1))
+    return addresses[found.has_tokens], found
 
 
-def _gathered(read: list[_Read], tokens: list[str]) -> FlatCorpus:
-    addresses = np.concatenate([np.zeros(0, np.uint64), *(part.addresses for part in read)])
-    lengths, documents, numbers, positions = (
-        np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in read)])
-        for name in ("lengths", "documents", "tokens", "positions")
+def _gathered(read: list[tuple[npt.NDArray[np.uint64], Occurrences]], tokens: list[str]) -> FlatCorpus:
+    addresses = np.concatenate([np.zeros(0, np.uint64), *(rows for rows, _ in read)])
+    parts = [part for _, part in read]
+    lengths, numbers, positions = (
+        np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)])
+        for name in ("lengths", "tokens", "positions")
+    )
+    before = np.cumsum([0, *(part.lengths.size for part in parts)])
+    documents = np.concatenate(
+        [np.zeros(0, np.int64), *(part.documents + first for part, first in zip(parts, before, strict=False))]
     )
     postings = {}
     for number, token in enumerate(tokens):

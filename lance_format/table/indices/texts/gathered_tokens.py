@@ -78,21 +78,14 @@ class GatheredTokens:
         CorruptFileError
             If a text is not UTF-8.
         """
-        split, numbers = self._tokenizer.split(texts), self._numbers
-        known = [-1 if word is None else numbers.setdefault(word, len(numbers)) for word in split.words]
-        tokens = np.array(known, np.int32)[split.codes] if known else np.zeros(0, np.int32)
-        kept = tokens >= 0
-        owners = split.texts[kept]
-        lengths = np.bincount(owners, minlength=len(texts))
-        has_tokens = lengths > 0
-        documents = np.cumsum(has_tokens) - 1 + self.num_documents
-        self._occurrences.append(
-            (tokens[kept], documents[owners].astype(np.int32), split.positions[kept].astype(np.int32))
-        )
-        self._ids.append(ids[has_tokens])
-        self._lengths.append(lengths[has_tokens].astype(np.uint32))
-        self.num_documents += int(has_tokens.sum())
-        self.num_occurrences += owners.size
+        numbers = self._numbers
+        found = self._tokenizer.split(texts).occurrences(lambda token: numbers.setdefault(token, len(numbers)))
+        documents = (found.documents + self.num_documents).astype(np.int32)
+        self._occurrences.append((found.tokens, documents, found.positions.astype(np.int32)))
+        self._ids.append(ids[found.has_tokens])
+        self._lengths.append(found.lengths.astype(np.uint32))
+        self.num_documents += found.lengths.size
+        self.num_occurrences += found.tokens.size
 
     def posting_lists(self, *, with_positions: bool) -> PostingLists:
         """Return the posting lists of the tokens; no occurrences are left here.

@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyroaring
 from google.protobuf.message import DecodeError
 
 from lance_format.datatypes import Field
 from lance_format.errors import LanceError, NotSupportedError
+from lance_format.kernels.posting_lists import BLOCK_ROWS
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import index_pb2
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.row_finder import RowIds
+from lance_format.table.indices.row_finder import RowIds, is_of_version
 from lance_format.table.indices.row_kind import GatheredRows, RowIndexKind
 from lance_format.table.indices.texts.gathered_tokens import GatheredTokens
 from lance_format.table.indices.texts.index_files import METADATA_FILE, NEWEST_VERSION, load_facts
@@ -29,7 +31,7 @@ from lance_format.table.indices.texts.partition_file import (
 )
 from lance_format.table.indices.written_parts import OpenFile, write_file
 from lance_format.table.versions.table_version import TableVersion
-from lance_format.texts.token_rules import BLOCK_DOCUMENTS, SPLITTERS, TokenRules
+from lance_format.texts.token_rules import SPLITTERS, TokenRules
 from lance_format.texts.tokenizing import Tokenizer, joined_texts
 
 _LOGGER = logging.getLogger(__name__)
@@ -40,8 +42,6 @@ _MOST_OCCURRENCES = 1 << 23
 """Of tokens, from which on a partition gets no more texts."""
 
 _METADATA_COLUMNS = [pa.field("deleted_fragments", pa.binary(), nullable=False)]
-_NO_FRAGMENTS = bytes.fromhex("3a30000000000000")
-"""An empty Roaring bitmap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,8 @@ class TextIndexKind(RowIndexKind):
         return (
             details is not None
             and details.base_tokenizer in ("", *SPLITTERS)
-            and details.block_size in (0, BLOCK_DOCUMENTS)
-            and index.message.index_version <= NEWEST_VERSION
-            and index.fragment_ids is not None
-            and len(index.fields) == 1
+            and details.block_size in (0, BLOCK_ROWS)
+            and is_of_version(index, NEWEST_VERSION)
         )
 
     def stored_details(self, table: TableVersion, index: IndexMetadata) -> Mapping[str, Any]:
@@ -82,7 +80,7 @@ class TextIndexKind(RowIndexKind):
         told = {field.name for field in dataclasses.fields(rules)} - {"language", "custom_stop_words"}
         details = index_pb2.TextIndexDetails(
             language=json.dumps(rules.language),
-            block_size=BLOCK_DOCUMENTS,
+            block_size=BLOCK_ROWS,
             format_version=FORMAT_VERSION,
             **{name: getattr(rules, name) for name in told},
         )
@@ -110,7 +108,7 @@ def write_texts(rows: GatheredRows, parameters: Mapping[str, Any], open_file: Op
         b"partitions": json.dumps([*range(number)]).encode(),
         b"token_set_format": b"fst",
     }
-    row = [pa.array([_NO_FRAGMENTS], pa.binary())]
+    row = [pa.array([pyroaring.BitMap().serialize()], pa.binary())]
     sizes[METADATA_FILE] = write_file(open_file, METADATA_FILE, _METADATA_COLUMNS, [row], metadata)
     return sizes
 
@@ -149,5 +147,5 @@ def _told_rules(index: IndexMetadata) -> TokenRules:
         if field.name != "custom_stop_words"
     }
     told["max_token_length"] = details.max_token_length if details.HasField("max_token_length") else None
-    told["language"] = json.loads(details.language)
+    told["language"] = details.language.strip('"') or TokenRules().language  # JSON, and absent from early releases.
     return TokenRules.asked(told)

@@ -29,7 +29,7 @@ from lance_format.table.fragments.row_columns import ROW_ID, row_column
 from lance_format.table.indices.column_values import narrowed, read_column, values_below
 from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart, refuse_others, take_whole_number
 from lance_format.table.indices.opening import index_path
-from lance_format.table.indices.row_finder import RowIds, UnusableError
+from lance_format.table.indices.row_finder import RowIds, UnusableError, is_of_version
 from lance_format.table.indices.vectors.vector_file import write_vectors
 from lance_format.table.indices.vectors.vector_index import Partition, VectorIndexReader
 from lance_format.table.indices.written_parts import WrittenParts, plan_row_update, write_part
@@ -117,12 +117,7 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
 
     def knows(self, index: IndexMetadata) -> bool:
         """See `IndexKind.knows`."""
-        return (
-            quantization_of(index) == self.quantization
-            and index.message.index_version <= _VERSION
-            and index.fragment_ids is not None
-            and len(index.fields) == 1
-        )
+        return quantization_of(index) == self.quantization and is_of_version(index, _VERSION)
 
     def stored_details(self, table: TableVersion, index: IndexMetadata) -> VectorDetails:
         """Return the model of a part; none if it cannot be read, or had no rows. See `IndexKind.stored_details`."""
