@@ -24,6 +24,7 @@ from lance_format.texts.token_rules import PLAIN
 from lance_format.texts.tokenizing import Tokenizer
 from lance_format.vectors.clustering import cluster
 from lance_format.vectors.codes import ProductCodes, ScalarCodes
+from lance_format.vectors.graphs import GraphParameters, NeighborGraph
 from lance_format.vectors.metrics import distances_to
 
 _NUM_ROWS = 20_000
@@ -141,6 +142,7 @@ def _search() -> None:
             codebook = np.ones((64 // num_bits, 1 << num_bits, 1), np.float32)
             codes = ProductCodes(codebook.shape[0], metric, num_bits, codebook, is_transposed=True)
             codes.distances(np.ones(codes.dimension, np.float32), stored("u1"))
+    NeighborGraph.built(np.random.default_rng(0).random((100, 4), np.float32), GraphParameters(m=2))
 
 
 def _search_texts() -> None:

@@ -40,7 +40,7 @@ from lance_format import InvalidInputError
 
 _INDEX_TYPES = (
     "ZONEMAP, BTREE, BITMAP, LABEL_LIST, BLOOMFILTER, NGRAM, for text search INVERTED,"
-    " or of vectors IVF_FLAT, IVF_PQ or IVF_SQ"
+    " or of vectors IVF_FLAT, IVF_PQ, IVF_SQ, or with graphs IVF_HNSW_FLAT, IVF_HNSW_PQ, IVF_HNSW_SQ"
 )
 _TEXT, _LONG, _REAL, _FLAG = StringType(), LongType(), DoubleType(), BooleanType()
 _TIME, _INTERVAL = TimestampType(), DayTimeIntervalType()
@@ -107,12 +107,15 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("zone_size", _LONG, "of BTREE: values that are read together, 4096 by default"),
             Parameter("number_of_items", _LONG, "of BLOOMFILTER: rows per zone, 8192 by default"),
             Parameter("probability", _REAL, "of BLOOMFILTER: that a zone is read in vain, 0.00057 by default"),
-            Parameter("distance_type", _TEXT, "of IVF_FLAT, IVF_PQ and IVF_SQ: l2, cosine or dot; l2 by default"),
+            Parameter("distance_type", _TEXT, "of vectors: l2, cosine or dot; l2 by default"),
             Parameter("num_partitions", _LONG, "of these: by default the square root of the rows, at most 4096"),
             Parameter("sample_rate", _LONG, "of these: vectors per partition to find these by, 256 by default"),
             Parameter("max_iters", _LONG, "of these: maximum number of steps of that, 50 by default"),
-            Parameter("num_sub_vectors", _LONG, "of IVF_PQ: by default one per 16 numbers"),
-            Parameter("num_bits", _LONG, "of IVF_PQ: 8 or 4 bits per sub-vector, 8 by default"),
+            Parameter("num_sub_vectors", _LONG, "of IVF_PQ, IVF_HNSW_PQ: by default one per 16 numbers"),
+            Parameter("num_bits", _LONG, "of IVF_PQ, IVF_HNSW_PQ: 8 or 4 bits per sub-vector, 8 by default"),
+            Parameter("m", _LONG, "of IVF_HNSW_…: neighbours that a vector is given in a graph, 20 by default"),
+            Parameter("ef_construction", _LONG, "of these: vectors to choose neighbours from, 150 by default"),
+            Parameter("max_level", _LONG, "of these: levels of a graph, 7 by default"),
             Parameter("with_position", _FLAG, "of INVERTED: store positions, which phrases need; false by default"),
             Parameter("base_tokenizer", _TEXT, "of INVERTED: simple, whitespace, raw or ngram; simple by default"),
             Parameter("language", _TEXT, "of INVERTED: of stems and stop words, English by default"),

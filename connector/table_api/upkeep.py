@@ -239,6 +239,9 @@ class TableUpkeep:
         numBits: int | None = None,
         sampleRate: int | None = None,
         maxIters: int | None = None,
+        m: int | None = None,
+        efConstruction: int | None = None,
+        maxLevel: int | None = None,
         withPosition: bool | None = None,
         baseTokenizer: str | None = None,
         language: str | None = None,
@@ -260,7 +263,8 @@ class TableUpkeep:
             The column, or the dotted path of a field below structs.
         indexType : str
             `ZONEMAP`, `BTREE`, `BITMAP`, `LABEL_LIST`, `BLOOMFILTER` or `NGRAM`; of texts, which `textSearch` finds by
-            it, `INVERTED`; of vectors, which `vectorSearch` finds by it, `IVF_FLAT`, `IVF_PQ` or `IVF_SQ`.
+            it, `INVERTED`; of vectors, which `vectorSearch` finds by it, `IVF_FLAT`, `IVF_PQ` or `IVF_SQ`, or with
+            graphs `IVF_HNSW_FLAT`, `IVF_HNSW_PQ` or `IVF_HNSW_SQ`.
         name : str, optional
             By default the column with `_idx`.
         replace : bool
@@ -273,7 +277,7 @@ class TableUpkeep:
             Of `BLOOMFILTER`: rows per zone, 8192 by default.
         probability : float, optional
             Of `BLOOMFILTER`: that a zone is read in vain, 0.00057 by default.
-        distanceType, numPartitions, numSubVectors, numBits, sampleRate, maxIters
+        distanceType, numPartitions, numSubVectors, numBits, sampleRate, maxIters, m, efConstruction, maxLevel
             Of vectors; see `metric` and others of `LanceDataset.create_index`.
         withPosition, baseTokenizer, language, maxTokenLength, lowerCase, stem, removeStopWords, customStopWords
             Of `INVERTED`, with `asciiFolding`, `minNgramLength`, `maxNgramLength` and `prefixOnly`; see `IndexConfig`.
@@ -302,6 +306,9 @@ class TableUpkeep:
             num_bits=numBits,
             sample_rate=sampleRate,
             max_iters=maxIters,
+            m=m,
+            ef_construction=efConstruction,
+            max_level=maxLevel,
             with_position=withPosition,
             base_tokenizer=baseTokenizer,
             language=language,

@@ -55,6 +55,15 @@ class Codes(Protocol):
             See `query` of `distances`.
         """
 
+    def decode(self, codes: Vectors) -> F32:
+        """Return the vectors that codes stand for, `float32[num_vectors, dimension]`.
+
+        Parameters
+        ----------
+        codes : numeric[num_vectors, width]
+            Not transposed.
+        """
+
     def distances(self, query: Vector, codes: Vectors) -> Distances:
         """Return the distances of the vectors of a partition from a query, as exactly as the codes tell.
 
@@ -94,6 +103,10 @@ class FlatCodes:
         """Return the vectors, with the numbers of the index."""
         return vectors.astype(self.number.to_pandas_dtype(), copy=False)
 
+    def decode(self, codes: Vectors) -> F32:
+        """See `Codes.decode`."""
+        return codes.astype(np.float32, copy=False)
+
     def distances(self, query: Vector, codes: Vectors) -> Distances:
         """See `Codes.distances`."""
         return distances_to(query.astype(codes.dtype), codes, self.metric)
@@ -127,6 +140,10 @@ class ScalarCodes:
             return np.zeros(vectors.shape, np.uint8)
         scaled = (vectors.astype(np.float64) - self.lower) * 255 / (self.upper - self.lower)
         return np.clip(np.nan_to_num(scaled), 0, 255).astype(np.uint8)
+
+    def decode(self, codes: Vectors) -> F32:
+        """See `Codes.decode`."""
+        return codes * np.float32((self.upper - self.lower) / 255) + np.float32(self.lower)
 
     def distances(self, query: Vector, codes: Vectors) -> Distances:
         """See `Codes.distances`."""
@@ -184,6 +201,11 @@ class ProductCodes:
         with ThreadPoolExecutor(pa.cpu_count()) as threads:
             numbers: U8 = np.stack(list(threads.map(encoded, parts, self.codebook)), axis=1)
         return numbers if self.num_bits == 8 else (numbers[:, ::2] | numbers[:, 1::2] << 4).astype(np.uint8)
+
+    def decode(self, codes: Vectors) -> F32:
+        """See `Codes.decode`."""
+        numbers = codes if self.num_bits == 8 else np.stack([codes & 15, codes >> 4], axis=2).reshape(len(codes), -1)
+        return np.hstack([entries[numbers[:, part]] for part, entries in enumerate(self.codebook)])
 
     def distances(self, query: Vector, codes: Vectors) -> Distances:
         """See `Codes.distances`."""

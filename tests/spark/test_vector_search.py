@@ -208,6 +208,25 @@ def test_an_index_by_sql(catalog: Catalog) -> None:
     catalog.refuses("CREATE INDEX i ON @.t USING ivf_pq (v) OPTIONS (column = 'w')", "which is a part of the statement")
 
 
+def test_an_index_with_graphs(catalog: Catalog) -> None:
+    lance_format.write_dataset(_rows(1000), catalog.path("t"), max_rows_per_file=300)
+    catalog.sql(
+        "CREATE INDEX near ON @.t USING ivf_hnsw_sq (v) OPTIONS (num_partitions = 2, m = 8, ef_construction = 40)"
+    )
+    statistics = lance.dataset(catalog.path("t")).stats.index_stats("near")
+    assert statistics["index_type"] == "IVF_HNSW_SQ"
+    assert statistics["indices"][0]["sub_index"]["params"]["m"] == 8
+    expected = _expected(catalog.path("t"), count=5)
+    found = catalog.sql(
+        f"SELECT id FROM vector_search('@.t', 'v', array{tuple(QUERY)}, 5, nprobes => 2, refine_factor => 50)"
+    )
+    assert found == [(row[0],) for row in expected]
+    nearest = {"column": "v", "q": QUERY, "k": 5, "nprobes": 2, "refine_factor": 50, "ef": 1000}
+    assert lance.dataset(catalog.path("t")).to_table(["id"], nearest=nearest)["id"].to_pylist() == [
+        x[0] for x in expected
+    ]
+
+
 def test_sessions_that_are_made_later(planner: SparkSession, table: str) -> None:
     search = f"SELECT id FROM vector_search('lance.`{table}`', 'v', array{tuple(QUERY)}, 2)"
     expected = [row[0] for row in _expected(table, count=2)]

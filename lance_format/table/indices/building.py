@@ -352,7 +352,8 @@ def _tasks(
     first_number: int = 0,
 ) -> Iterator[TrainIndexTask]:
     """Yield the tasks that read fragments."""
-    for number, group in enumerate(divide(table, positions, Schema((narrowed(path),), {})), first_number):
+    groups = KINDS[part.kind].join(divide(table, positions, Schema((narrowed(path),), {})))
+    for number, group in enumerate(groups, first_number):
         yield TrainIndexTask(table.manifest.version, number, identity, part, group)
 
 

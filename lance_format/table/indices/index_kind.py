@@ -93,6 +93,16 @@ class IndexKind(ABC, Generic[D, C]):
         """
         return part
 
+    def join(self, groups: Sequence[tuple[int, ...]]) -> Sequence[tuple[int, ...]]:
+        """Return what tasks read, joined if they are to be fewer.
+
+        Parameters
+        ----------
+        groups : sequence of tuple of int
+            Positions of fragments.
+        """
+        return groups
+
     def untrained(self, details: D) -> D:
         """Return the parameters of an index that is made again from those of a stored part."""
         return details

@@ -21,7 +21,7 @@ from lance_format.table.indices.row_kind import RowIndexKind
 from lance_format.table.indices.texts.partition_file import FORMAT_VERSION
 from lance_format.table.indices.texts.text_kind import TextIndexKind, write_texts
 from lance_format.table.indices.vectors.vector_index import VECTOR
-from lance_format.table.indices.vectors.vector_kind import VectorKind, quantization_of
+from lance_format.table.indices.vectors.vector_kind import VectorKind, vector_kind_of
 from lance_format.table.indices.zone_map_kind import ZoneMapKind
 from lance_format.texts.tokenizing import has_texts
 
@@ -55,7 +55,8 @@ _ALL: tuple[IndexKind[Any, Any], ...] = (
         "strings and lists of strings",
         version=FORMAT_VERSION,
     ),
-    *(VectorKind(f"IVF_{quantization}", quantization) for quantization in ("FLAT", "PQ", "SQ")),
+    *(VectorKind(f"IVF_{codes}", codes) for codes in ("FLAT", "PQ", "SQ")),
+    *(VectorKind(f"IVF_HNSW_{codes}", codes, has_graphs=True) for codes in ("FLAT", "PQ", "SQ")),
 )
 
 KINDS: Mapping[str, IndexKind[Any, Any]] = MappingProxyType({kind.name: kind for kind in _ALL})
@@ -64,7 +65,7 @@ KINDS: Mapping[str, IndexKind[Any, Any]] = MappingProxyType({kind.name: kind for
 def made_here(index: IndexMetadata) -> IndexKind[Any, Any] | None:
     """Return the kind of an index; None if this library does not make it."""
     name = kind_of(index)
-    return kind_called(f"IVF_{quantization_of(index)}" if name == VECTOR else name)
+    return kind_called((vector_kind_of(index) or "") if name == VECTOR else name)
 
 
 def kind_called(name: str) -> IndexKind[Any, Any] | None:

@@ -1,7 +1,8 @@
-"""Vector indices that this library makes: `IVF_FLAT`, `IVF_PQ` and `IVF_SQ`.
+"""Vector indices that this library makes: `IVF_FLAT`, `IVF_PQ` and `IVF_SQ`, and these with graphs, `IVF_HNSW_…`.
 
 The planner fits a model to a sample of the vectors: centroids of partitions, and codes. Tasks encode the vectors of
-their fragments, and write a part of the index each, of which the commit makes one. An update keeps the model.
+their fragments, and write a part of the index each, of which the commit makes one. With graphs it does not: building
+them takes longer than all else. There are fewer tasks then. An update keeps the model.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,7 @@ from lance_format.table.indices.vectors.vector_file import write_vectors
 from lance_format.table.indices.vectors.vector_index import Partition, VectorIndexReader
 from lance_format.table.indices.written_parts import WrittenParts, plan_row_update, write_part
 from lance_format.table.versions.table_version import Draft, TableVersion
+from lance_format.vectors.graphs import GraphParameters
 from lance_format.vectors.metrics import Vectors, check_metric, parse_metric, vectors_of
 from lance_format.vectors.training import ModelParameters, VectorModel, as_compared, usable
 
@@ -48,6 +51,11 @@ _MOST_PARTITIONS = 4096
 """By default: more of them take long to find."""
 _MOST_BYTES = 1 << 30
 """Of a sample of vectors."""
+_LEAST_NEIGHBORS, _MOST_NEIGHBORS = 4, 1024
+_MOST_CHOICE, _MOST_LEVELS = 65_536, 64
+"""Of a vector in a graph: `m`, `ef_construction`, `max_level`."""
+_TASKS_PER_GRAPH_TASK = 4
+"""A search looks into every part, so that few large ones are better."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,10 +67,13 @@ class VectorDetails:
     parameters : ModelParameters
         `num_partitions` of 0 stands for the square root of the number of rows.
     model : VectorModel, optional
+    graphs : GraphParameters, optional
+        None if there are no graphs.
     """
 
     parameters: ModelParameters
     model: VectorModel | None = None
+    graphs: GraphParameters | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +85,12 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
     name : str
         As `IVF_PQ`.
     quantization : {"FLAT", "SQ", "PQ"}
+    has_graphs : bool
     """
 
     name: str
     quantization: str
+    has_graphs: bool = False
 
     def configure(self, parameters: Mapping[str, Any], field: Field) -> VectorDetails:
         """See `IndexKind.configure`."""
@@ -94,8 +107,12 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         if self.quantization == "PQ":
             found |= _product_parameters(left, dimension)
             known += ["num_sub_vectors", "num_bits"]
+        graphs = None
+        if self.has_graphs:
+            graphs = _graph_parameters(left)
+            known += [field.name for field in dataclasses.fields(GraphParameters)]
         refuse_others(left, self.name, known)
-        return VectorDetails(ModelParameters(self.quantization, metric, **found))
+        return VectorDetails(ModelParameters(self.quantization, metric, **found), None, graphs)
 
     def prepare(
         self, table: TableVersion, part: PlannedIndexPart, path: Sequence[Field], positions: Sequence[int]
@@ -113,11 +130,18 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         num_partitions = min(parameters.num_partitions, max(len(sample), 1))  # Others would be empty.
         parameters = dataclasses.replace(parameters, num_partitions=num_partitions)
         model = VectorModel.trained(parameters, sample, number)
-        return dataclasses.replace(part, details=VectorDetails(parameters, model))
+        return dataclasses.replace(part, details=dataclasses.replace(details, parameters=parameters, model=model))
+
+    def join(self, groups: Sequence[tuple[int, ...]]) -> Sequence[tuple[int, ...]]:
+        """See `IndexKind.join`."""
+        if not self.has_graphs:
+            return groups
+        step = _TASKS_PER_GRAPH_TASK
+        return [tuple(chain(*groups[start : start + step])) for start in range(0, len(groups), step)]
 
     def knows(self, index: IndexMetadata) -> bool:
         """See `IndexKind.knows`."""
-        return quantization_of(index) == self.quantization and is_of_version(index, _VERSION)
+        return vector_kind_of(index) == self.name and is_of_version(index, _VERSION)
 
     def stored_details(self, table: TableVersion, index: IndexMetadata) -> VectorDetails:
         """Return the model of a part; none if it cannot be read, or had no rows. See `IndexKind.stored_details`."""
@@ -127,21 +151,23 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         parameters = ModelParameters(
             self.quantization, metric, 0, num_sub_vectors=product.num_sub_vectors or 1, num_bits=product.num_bits or 8
         )
+        graphs = _told_graphs(message.graph) if self.has_graphs else None
         try:
             with VectorIndexReader(table, index) as reader:
                 found = reader.index
         except (LanceError, UnusableError) as error:  # It is about to be written again, perhaps because it is damaged.
             _LOGGER.info("index %r gets another model: %s", index.name, error)
-            return VectorDetails(parameters)
+            return VectorDetails(parameters, None, graphs)
         parameters = dataclasses.replace(parameters, metric=found.metric)
         if not found.lengths.any():  # It has been made without rows.
-            return VectorDetails(parameters)
+            return VectorDetails(parameters, None, graphs)
         parameters = dataclasses.replace(parameters, num_partitions=len(found.centroids))
-        return VectorDetails(parameters, VectorModel(found.centroids, found.codes, found.metric, found.number, 0.0))
+        model = VectorModel(found.centroids, found.codes, found.metric, found.number, 0.0)
+        return VectorDetails(parameters, model, graphs)
 
     def untrained(self, details: VectorDetails) -> VectorDetails:
         """Return the parameters of an index that is trained again: as many partitions as its rows then call for."""
-        return VectorDetails(dataclasses.replace(details.parameters, num_partitions=0))
+        return VectorDetails(dataclasses.replace(details.parameters, num_partitions=0), None, details.graphs)
 
     def train(
         self,
@@ -173,9 +199,9 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
     def write(
         self, draft: Draft, part: PlannedIndexPart, contents: Sequence[WrittenParts]
     ) -> tuple[IndexMetadata, ...]:
-        """Make one part of those of the tasks; see `IndexKind.write`."""
+        """Make one part of those of the tasks, if they have no graphs; see `IndexKind.write`."""
         found = [index for content in contents for index in content.parse()]
-        if len(found) == 1:
+        if len(found) == 1 or (found and self.has_graphs):
             return tuple(found)
         draft.superseded += [
             index_path(draft.table, index, file.path) for index in found for file in index.message.files
@@ -213,26 +239,33 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
                 details.scalar.num_bits = 8
             case _:
                 details.flat.SetInParent()
+        graphs: GraphParameters | None = part.details.graphs
+        if graphs is not None:
+            details.graph.max_connections = graphs.m
+            details.graph.construction_ef = graphs.ef_construction
+            details.graph.max_level = graphs.max_level
         return write_part(
             table,
             uuid,
             part,
             fragment_ids,
             (_DETAILS, details.SerializeToString(deterministic=True)),
-            lambda open_file: write_vectors(self.name, model, partitions, open_file),
+            lambda open_file: write_vectors(self.name, model, partitions, open_file, graphs=graphs),
             index_version=_VERSION,
         )
 
 
-def quantization_of(index: IndexMetadata) -> str | None:
-    """Return how a vector index encodes vectors; None if it has graphs, or codes that are not made here."""
+def vector_kind_of(index: IndexMetadata) -> str | None:
+    """Return the kind of a vector index, as `IVF_PQ`; None if it has codes that are not made here."""
     message = index_pb2.VectorIndexDetails()
     try:
         message.ParseFromString(index.message.index_details.value)
     except DecodeError:
         return None
     codes = {"product": "PQ", "scalar": "SQ", "flat": "FLAT"}.get(message.WhichOneof("codes") or "")
-    return None if message.HasField("graph") or message.metric not in _METRICS.values() else codes
+    if codes is None or message.metric not in _METRICS.values():
+        return None
+    return f"IVF_HNSW_{codes}" if message.HasField("graph") else f"IVF_{codes}"
 
 
 def _dimension(field: Field, kind: str) -> int:
@@ -257,6 +290,34 @@ def _take_metric(parameters: dict[str, Any]) -> str:
     metric = parse_metric(given[0]) if given else "l2"
     check_metric(metric, np.dtype(np.float32))
     return metric
+
+
+def _graph_parameters(parameters: dict[str, Any]) -> GraphParameters:
+    """Remove the parameters of graphs from others."""
+    default = GraphParameters()
+    found = GraphParameters(
+        **{
+            field.name: take_whole_number(parameters, field.name, getattr(default, field.name))
+            for field in dataclasses.fields(default)
+        }
+    )
+    if not _LEAST_NEIGHBORS <= found.m <= _MOST_NEIGHBORS:
+        needed = f"a whole number from {_LEAST_NEIGHBORS} to {_MOST_NEIGHBORS}"
+        raise InvalidInputError(f"m is {found.m}; {needed} is needed")
+    if found.max_level > _MOST_LEVELS:
+        raise InvalidInputError(f"max_level is {found.max_level}; a whole number from 1 to {_MOST_LEVELS} is needed")
+    if not found.m <= found.ef_construction <= _MOST_CHOICE:
+        needed = f"a whole number from m, {found.m}, to {_MOST_CHOICE}"
+        raise InvalidInputError(f"ef_construction is {found.ef_construction}; {needed} is needed")
+    return found
+
+
+def _told_graphs(message: index_pb2.VectorIndexDetails.Graph) -> GraphParameters:
+    """Return the parameters of graphs that the metadata of an index tells, within the limits of those made here."""
+    default = GraphParameters()
+    m = min(max(message.max_connections or default.m, _LEAST_NEIGHBORS), _MOST_NEIGHBORS)
+    choice = min(max(message.construction_ef or default.ef_construction, m), _MOST_CHOICE)
+    return GraphParameters(m, choice, min(message.max_level or default.max_level, _MOST_LEVELS))
 
 
 def _product_parameters(parameters: dict[str, Any], dimension: int) -> dict[str, int]:
