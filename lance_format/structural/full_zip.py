@@ -274,7 +274,9 @@ def _gather(data: Bytes, starts: Counts, sizes: Counts) -> Bytes:
 
 def _most_repeats(rows: RowSelection) -> int:
     """Return the highest number of repetitions of a row."""
-    return 1 if isinstance(rows, range) else int(np.unique(rows, return_counts=True)[1].max())
+    if isinstance(rows, range) or (rows[1:] > rows[:-1]).all():
+        return 1
+    return int(np.unique(rows, return_counts=True)[1].max())
 
 
 def control_bytes(bits: int) -> int:
