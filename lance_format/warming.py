@@ -19,7 +19,7 @@ from lance_format.masks import filter_values
 from lance_format.query import MatchQuery, PhraseQuery
 from lance_format.table.dataset.dataset import dataset
 from lance_format.table.dataset.write_dataset import write_dataset
-from lance_format.table.text_search.posting_list import StoredPositions
+from lance_format.table.indices.texts.posting_list import StoredPositions
 from lance_format.texts.token_rules import PLAIN
 from lance_format.texts.tokenizing import Tokenizer
 from lance_format.vectors.clustering import cluster

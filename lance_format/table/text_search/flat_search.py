@@ -14,7 +14,8 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.row_columns import addresses_of
 from lance_format.table.indices.column_values import read_column
-from lance_format.table.text_search.postings import CorpusStatistics, Postings
+from lance_format.table.indices.texts.posting_list import Postings
+from lance_format.table.text_search.postings import CorpusStatistics
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.texts.tokenizing import Occurrences, Tokenizer, has_texts, joined_texts
 

@@ -14,8 +14,8 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.indices.opening import index_path
+from lance_format.table.indices.texts.partition import Partition
 from lance_format.table.row_ids.index import row_addresses, split_addresses
-from lance_format.table.text_search.partition import Partition
 from lance_format.table.versions.row_places import find_row_ids
 from lance_format.table.versions.table_version import TableVersion
 

@@ -10,26 +10,8 @@ import numpy.typing as npt
 
 from lance_format.kernels.posting_lists import add_scores, match_phrase
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.table.indices.texts.posting_list import Postings
 from lance_format.texts.bm25 import mean_length, token_weights
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Postings:
-    """The documents that have a token.
-
-    Parameters
-    ----------
-    documents : uint32[num_documents]
-        Ascending.
-    frequencies : uint32[num_documents]
-        How often each has it.
-    positions : uint32[frequencies.sum()], optional
-        Where it is in each, ascending.
-    """
-
-    documents: npt.NDArray[np.uint32]
-    frequencies: npt.NDArray[np.uint32]
-    positions: npt.NDArray[np.uint32] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,15 +30,14 @@ from lance_format.query import (
     PhraseQuery,
 )
 from lance_format.table.format.field_paths import find_field
+from lance_format.table.indices.texts.partition import Partition
+from lance_format.table.indices.texts.posting_list import PostingList, Postings
 from lance_format.table.text_search.best_rows import find_best_rows
 from lance_format.table.text_search.flat_search import FlatCorpus, check_searchable, read_corpus
 from lance_format.table.text_search.hits import Hits, united
 from lance_format.table.text_search.live_documents import live_documents
-from lance_format.table.text_search.partition import Partition
-from lance_format.table.text_search.posting_list import PostingList
 from lance_format.table.text_search.postings import (
     CorpusStatistics,
-    Postings,
     QueryToken,
     Scored,
     find_phrase,

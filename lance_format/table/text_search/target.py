@@ -15,8 +15,8 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import FRAGMENT_REUSE_INDEX, IndexMetadata
 from lance_format.table.indices.catalog import kind_of, path_of
 from lance_format.table.indices.texts.index_files import load_facts
+from lance_format.table.indices.texts.partition import Partition
 from lance_format.table.text_search.flat_search import check_searchable
-from lance_format.table.text_search.partition import Partition
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.texts.token_rules import PLAIN
 from lance_format.texts.tokenizing import Tokenizer

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from lance_format.kernels.best_documents import bound_blocks
 from lance_format.kernels.ranked_lists import NO_ROW, SearchedRows
+from lance_format.table.indices.texts.posting_list import PostingList, StoredPositions
 from lance_format.table.text_search.best_rows import find_best_rows
 from lance_format.table.text_search.hits import Hits
-from lance_format.table.text_search.posting_list import PostingList, StoredPositions
 from lance_format.table.text_search.postings import CorpusStatistics, QueryToken, find_phrase, score_documents
 from tests.kernels.test_posting_lists import encode, encode_positions
 

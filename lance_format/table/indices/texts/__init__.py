@@ -1,1 +1,1 @@
-"""INVERTED indices: their files, and how they are made."""
+"""INVERTED indices: their files, how they are made, and their partitions as searches read them."""

@@ -11,9 +11,27 @@ from lance_format.kernels.best_documents import bound_blocks
 from lance_format.kernels.posting_lists import BLOCK_ROWS, decode_early_positions, decode_positions, decode_postings
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.indices.texts.index_files import PartFile
-from lance_format.table.text_search.postings import Postings
 
 _VARINTS = {b"varint_delta_v1": True, b"fixed32_v1": False, None: False}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Postings:
+    """The documents that have a token.
+
+    Parameters
+    ----------
+    documents : uint32[num_documents]
+        Ascending.
+    frequencies : uint32[num_documents]
+        How often each has it.
+    positions : uint32[frequencies.sum()], optional
+        Where it is in each, ascending.
+    """
+
+    documents: npt.NDArray[np.uint32]
+    frequencies: npt.NDArray[np.uint32]
+    positions: npt.NDArray[np.uint32] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

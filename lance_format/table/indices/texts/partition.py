@@ -14,7 +14,7 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.opening import index_path
 from lance_format.table.indices.texts.index_files import open_file
-from lance_format.table.text_search.posting_list import PostingList, read_lists
+from lance_format.table.indices.texts.posting_list import PostingList, read_lists
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.texts.dictionary import TokenDictionary
 
