@@ -34,6 +34,7 @@ from lance_format.lazy_dataclasses import dataclass
 
 _VERSION = 3
 _HEADER, _FOOTER = struct.Struct("<QQ"), struct.Struct("<QQI")
+_CHECKSUM = struct.Struct("<I")
 _CRC32C_POLYNOMIAL = 0x82F63B78
 _CHECKSUM_ADDEND = 0xA282EAD8
 _COMMON = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
@@ -84,6 +85,18 @@ class TokenDictionary:
         self.num_tokens, self._root, _ = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
         if version != _VERSION or self._root >= len(data) - _FOOTER.size:
             raise self._damaged(f"its version is {version}, and its root at {self._root}")
+
+    def check(self) -> None:
+        """Compare the checksum of the whole, which a search for a token does not read.
+
+        Raises
+        ------
+        CorruptFileError
+            If it is that of other bytes.
+        """
+        (stored,) = _CHECKSUM.unpack_from(self._data, len(self._data) - _CHECKSUM.size)
+        if stored != _checksum(self._data[: -_CHECKSUM.size]):
+            raise self._damaged("its checksum is that of other bytes")
 
     def find(self, token: str) -> int | None:
         """Return the number of a token; None if it does not occur."""
@@ -216,9 +229,13 @@ def serialize_dictionary(tokens: Sequence[bytes]) -> bytes:
     root = 0 if offsets[-1] == 0 and len(tokens) else end - 1
     nodes = out[_HEADER.size : end].tobytes()
     content = _HEADER.pack(_VERSION, 0) + nodes + _FOOTER.pack(len(tokens), root, 0)[:-4]
+    return content + _CHECKSUM.pack(_checksum(content))
+
+
+def _checksum(content: bytes) -> int:
+    """Return the masked CRC-32C of bytes."""
     checksum = checksum_crc32c(np.frombuffer(content, np.uint8), _crc32c_table())
-    masked = ((checksum >> 15 | checksum << 17) + _CHECKSUM_ADDEND) & 0xFFFFFFFF
-    return content + masked.to_bytes(4, "little")
+    return ((checksum >> 15 | checksum << 17) + _CHECKSUM_ADDEND) & 0xFFFFFFFF
 
 
 @functools.cache

@@ -225,6 +225,7 @@ def test_changed_tables(tmp_path: Path, seed: int) -> None:
     for _ in range(rng.integers(5)):
         count = _change(path, rng, count)
     ours = lance_format.dataset(path)
+    assert ours.verify().problems == ()
     for _ in range(4):
         scan: dict[str, Any] = {"columns": ["id", "c"]}
         if rng.random() < 0.6:

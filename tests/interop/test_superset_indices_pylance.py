@@ -176,6 +176,7 @@ def test_filters_find_the_same_rows(tmp_path: Path, seed: int) -> None:
             _change(rng, path, count)
         _check_pylance(path, _filters(rng))
         dataset = lance_format.dataset(path)
+        assert dataset.verify().problems == ()
         for given in _filters(rng):
             scanner = dataset.scanner(["id"], given)
             found = scanner.to_table()

@@ -149,6 +149,7 @@ def test_tables_of_a_random_history_are_searched_alike(
         if step is not None:
             step()
         theirs = lance.dataset(path)
+        assert ours().verify().problems == ()
         for _ in range(12):
             query = random_query(rng, ["a", "b"])
             assert_same(theirs, query)

@@ -140,6 +140,7 @@ def test_tables_of_a_random_history_are_searched_alike(tmp_path: Path, seed: int
         if step is not None:
             step()
         theirs = lance.dataset(theirs.uri)
+        assert lance_format.dataset(theirs.uri).verify().problems == ()
         for _ in range(12):
             query = random_query(rng, ["a", "b"])
             assert_same(theirs, query)

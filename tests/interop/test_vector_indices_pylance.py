@@ -119,6 +119,7 @@ def test_changes_by_both(tmp_path: Path, seed: int) -> None:
             case _:
                 table.optimize.optimize_indices(retrain=True)
     ours, reference = lance_format.dataset(path), lance.dataset(path)
+    assert ours.verify().problems == ()
     assert ours.scanner(nearest={"column": "v", "q": [1] * DIMENSION}).explain_plan().count("by the index 'v_idx'") == 1
     for query in rng.normal(size=(3, DIMENSION)):
         exact = _found(ours, query, metric, kind, use_index=False)

@@ -51,6 +51,16 @@ def test_damage_ends_in_an_error_or_in_other_tokens(at: int, value: int) -> None
         list(dictionary.similar("owl", 1, ""))
 
 
+def test_all_damage_is_found_by_the_checksum() -> None:
+    TokenDictionary(_BYTES, "x").check()
+    TokenDictionary(serialize_dictionary([b"emu", b"owl"]), "x").check()
+    for at in range(len(_BYTES)):
+        data = bytearray(_BYTES)
+        data[at] ^= 1 << at % 8
+        with pytest.raises(CorruptFileError, match="x: malformed dictionary of tokens"):
+            TokenDictionary(bytes(data), "x").check()
+
+
 @pytest.mark.parametrize("size", range(0, len(_BYTES), 7))
 def test_truncation_is_an_error(size: int) -> None:
     with pytest.raises(CorruptFileError, match="x: malformed dictionary of tokens"):

@@ -44,8 +44,9 @@ class DatasetHistory(OpenTable):
 
         Of the other versions, manifests and transactions are verified, and files must be there. Files that no version
         needs are listed as `orphaned` from an age of a week on; a cleanup deletes them. Files of other writers have no
-        checksums, which the report says; `optimize.compact_files` adds them. Damage does not raise an error: the report
-        has each.
+        checksums, which the report says; `optimize.compact_files` adds them. Indices, also those of other writers, are
+        read as a whole, as searches read parts of them: they must be well-formed, and name rows of the table. Damage
+        does not raise an error: the report has each.
 
         Parameters
         ----------

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import IndexNotFoundError
 from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.indices.row_finder import UnusableError
 from lance_format.table.transaction.operations import CreateIndex
 from lance_format.table.versions.table_version import TableVersion
 
@@ -44,6 +47,20 @@ def drop_index(table: TableVersion, name: str) -> TableVersion:
         names = sorted({index.name for index in table.manifest.indices if not index.is_system})
         raise IndexNotFoundError(f"there is no index {name!r}; the indices are {', '.join(names) or '(none)'}")
     return table.commit(CreateIndex((), dropped))
+
+
+def value_type_of(table: TableVersion, index: IndexMetadata) -> pa.DataType:
+    """Return the type of the column of an index.
+
+    Raises
+    ------
+    UnusableError
+        If it is of several columns, or of one that is gone.
+    """
+    path = path_of(table.manifest.schema.fields, index.fields[0]) if len(index.fields) == 1 else ()
+    if not path:
+        raise UnusableError(f"it is about the fields {index.fields}")
+    return path[-1].to_arrow_type()
 
 
 def path_of(siblings: tuple[Field, ...], field_id: int) -> tuple[Field, ...]:

@@ -116,6 +116,27 @@ class IndexKind(ABC, Generic[D, C]):
         """Return the parameters of a part of a known form; its files may be read for that."""
 
     @abstractmethod
+    def check(self, table: TableVersion, index: IndexMetadata) -> None:
+        """Read the whole content of a part of an index of this kind, as searches do, some of it at a time.
+
+        Parameters
+        ----------
+        table : TableVersion
+        index : IndexMetadata
+
+        Raises
+        ------
+        UnusableError
+            If it is of a form that is not known here.
+        NotSupportedError
+            If its files are.
+        CorruptFileError
+            If it is malformed, or names rows that there are not.
+        DatasetNotFoundError
+            If a file is missing.
+        """
+
+    @abstractmethod
     def train(
         self,
         table: TableVersion,

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyroaring
 
+from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.expressions import BoundExpression, FieldPath, filter_mask
 from lance_format.file import ColumnProjection, FileReader, column_indices
 from lance_format.lazy_dataclasses import dataclass
@@ -26,6 +27,44 @@ from lance_format.table.versions.table_version import TableVersion
 RowIds = npt.NDArray[np.uint64]
 
 _BATCH_ROWS = 4096
+
+
+_BYTES_AT_ONCE = 1 << 20
+"""Of rows of average size; one alone may have more."""
+
+_MOST_ROWS_PER_BYTE = 4096
+"""A small damaged file may seem to hold any number of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownForm:
+    """The versions of the form of a kind that are known here.
+
+    Parameters
+    ----------
+    newest : int
+        The latest.
+    addresses : int
+        The version from which on indices name addresses also in tables with stable row ids.
+    """
+
+    newest: int = 0
+    addresses: int = 1
+
+    def names_ids(self, table: TableVersion, index: IndexMetadata) -> bool:
+        """Return whether an index names rows by their stable ids rather than addresses."""
+        return table.manifest.stable_row_ids and index.message.index_version < self.addresses
+
+    def check(self, index: IndexMetadata) -> None:
+        """Check that an index is of a known form.
+
+        Raises
+        ------
+        UnusableError
+            If it is not; see `is_plain`.
+        """
+        if not is_plain(index, self.newest):
+            raise UnusableError(f"it is of version {index.message.index_version}, or has unknown parameters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +121,19 @@ def is_of_version(index: IndexMetadata, newest: int) -> bool:
     """
     is_known = index.message.index_version <= newest
     return is_known and index.fragment_ids is not None and len(index.fields) == 1
+
+
+def unsigned(column: pa.Array, path: str) -> RowIds:
+    """Return the ids in a column of a file, `uint64[num_rows]`.
+
+    Raises
+    ------
+    CorruptFileError
+        If one is null.
+    """
+    if column.null_count:
+        raise CorruptFileError("the id of a row is null", path=path)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def ids_of(rows: pyroaring.BitMap64 | None, most: int) -> RowIds | None:
@@ -187,6 +239,43 @@ class IndexFile:
             The columns; by default all.
         """
         return self._reader.read(self._chosen(names), start, stop, batch_size=_BATCH_ROWS)
+
+    def read_all(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows, about a megabyte at a time.
+
+        Raises
+        ------
+        CorruptFileError
+            If there are too many to be true, or they are malformed.
+        """
+        if self.num_rows > _MOST_ROWS_PER_BYTE * self.size_bytes:
+            raise CorruptFileError(f"{self.num_rows} rows in {self.size_bytes} bytes", path=self.path)
+        average = max(self.size_bytes // max(self.num_rows, 1), 1)
+        at_once = min(max(_BYTES_AT_ONCE // average, 1), _BATCH_ROWS)
+        return self._reader.read(self._columns, 0, self.num_rows, batch_size=at_once)
+
+    def read_buffer(self, key: bytes) -> bytes | None:
+        """Return the global buffer whose number the metadata has; None if it has none.
+
+        Parameters
+        ----------
+        key : bytes
+            Of the metadata.
+
+        Raises
+        ------
+        CorruptFileError
+            If there is no such buffer.
+        """
+        number = self.metadata.get(key)
+        if number is None:
+            return None
+        if not number.isdigit() or len(number) > 18:
+            raise CorruptFileError(f"{number[:40]!r} is no number of a global buffer", path=self.path)
+        try:
+            return self._reader.read_global_buffer(int(number))
+        except InvalidInputError as error:
+            raise CorruptFileError(str(error), path=self.path) from error
 
     def take(self, rows: npt.NDArray[np.int64], name: str) -> pa.Array:
         """Return the values of a column in some rows, `int64[num_rows]`, ascending."""

@@ -22,7 +22,7 @@ from lance_format.progress import Work, advance
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, row_column
-from lance_format.table.indices.catalog import path_of
+from lance_format.table.indices.catalog import path_of, value_type_of
 from lance_format.table.indices.column_values import read_column
 from lance_format.table.indices.index_kind import (
     IndexKind,
@@ -129,6 +129,10 @@ WriteRows: TypeAlias = Callable[[GatheredRows, Mapping[str, Any], OpenFile], dic
 """A function that writes the files of a part: of rows, with parameters. It returns their sizes in bytes by name."""
 
 
+CheckPart: TypeAlias = Callable[[TableVersion, IndexMetadata, pa.DataType], None]
+"""A function that reads the whole content of a part, of a column of a type; see `IndexKind.check`."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowParameter:
     """A parameter of such a kind, which the metadata of the schema of a file tells.
@@ -177,6 +181,7 @@ class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
     details_name : str
         Of its protobuf.
     write_rows : callable
+    check_part : callable
     holds : callable
         Returns whether it holds values of a type.
     held : str
@@ -191,6 +196,7 @@ class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
     name: str
     details_name: str
     write_rows: WriteRows
+    check_part: CheckPart
     holds: Callable[[pa.DataType], bool] = has_bounds
     held: str = "numbers, booleans, strings, binary values, dates and times"
     parameters: Sequence[RowParameter] = ()
@@ -221,6 +227,10 @@ class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
     def stored_details(self, table: TableVersion, index: IndexMetadata) -> Mapping[str, Any]:
         """See `IndexKind.stored_details`."""
         return {known.name: known.stored(table, index) for known in self.parameters}
+
+    def check(self, table: TableVersion, index: IndexMetadata) -> None:
+        """See `IndexKind.check`."""
+        self.check_part(table, index, value_type_of(table, index))
 
     def train(
         self,

@@ -151,11 +151,7 @@ class ZoneMapFile:
         index = self._parse_number(number)
         if index >= len(self._reader.metadata.global_buffers):
             raise self._corrupt(f"null rows are said to be in global buffer {index}, which there is not")
-        content = self._reader.read_global_buffer(index)
-        try:
-            return _parse_null_rows(content)
-        except (struct.error, ValueError, IndexError) as error:
-            raise self._corrupt(f"malformed bitmaps of null rows: {error}") from error
+        return parse_null_rows(self._reader.read_global_buffer(index), self._path)
 
     def _check_schema(self) -> None:
         found = {field.name: field.to_arrow_type() for field in self._reader.schema.fields}
@@ -275,7 +271,27 @@ class _WholeFile:
         self._source.close()
 
 
-def _parse_null_rows(content: bytes) -> dict[int, bytes]:
+def parse_null_rows(content: bytes, path: str) -> NullRows:
+    """Return the null rows of a global buffer.
+
+    Parameters
+    ----------
+    content : bytes
+    path : str
+        The file.
+
+    Raises
+    ------
+    CorruptFileError
+        If they are malformed.
+    """
+    try:
+        return _parse_bitmaps(content)
+    except (struct.error, ValueError, IndexError) as error:
+        raise CorruptFileError(f"malformed bitmaps of null rows: {error}", path=path) from error
+
+
+def _parse_bitmaps(content: bytes) -> dict[int, bytes]:
     (count,) = _COUNT.unpack_from(content)
     found, position = {}, _COUNT.size
     for _ in range(count):

@@ -18,7 +18,9 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.row_numbers import distinct
 from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.indices.named_rows import NamedRows
 from lance_format.table.indices.opening import index_path, opening
+from lance_format.table.indices.row_finder import UnusableError
 from lance_format.table.indices.zone_map import Located, ZoneNumbers, Zones, fragments_in_order
 from lance_format.table.indices.zone_map_file import ZONE_MAP_FILE, TooLargeError, ZoneMapFile
 from lance_format.table.versions.table_version import TableVersion
@@ -183,6 +185,21 @@ def load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataTyp
         raise error.retold(f"index {index.name!r}: {error.what}") from error
     table.cache.put(key, loaded, loaded.zones.size_bytes)
     return loaded
+
+
+def check_part(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> None:
+    """See `CheckPart`."""
+    if ZoneMapDetails.parse(index) is None:
+        raise UnusableError("it is of an unknown form")
+    with open_zone_map(table, index, value_type) as file:
+        try:
+            zones = file.read_zones(_most_zones(table, file.rows_per_zone), _MAX_BYTES)
+        except TooLargeError as error:
+            raise UnusableError(f"it has {error}") from error
+        file.read_null_rows()
+        if file.knows_null_rows:  # Early releases do not, and have zones that are not used, in the place of others.
+            rows, path = NamedRows(table, index, by_id=False), index_path(table, index, ZONE_MAP_FILE)
+            rows.check_places(zones.fragment_ids, zones.starts + zones.lengths - 1, path)
 
 
 def _most_zones(table: TableVersion, rows_per_zone: int) -> int:

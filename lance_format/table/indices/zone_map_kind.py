@@ -12,10 +12,10 @@ from lance_format.errors import InvalidInputError
 from lance_format.file import ROWS_PER_ZONE
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.catalog import path_of
+from lance_format.table.indices.catalog import path_of, value_type_of
 from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart, refuse_others, take_whole_number
 from lance_format.table.indices.index_part import IndexPart, reliable_fragments, write_part
-from lance_format.table.indices.zone_map_index import ZoneMapDetails
+from lance_format.table.indices.zone_map_index import ZoneMapDetails, check_part
 from lance_format.table.versions.table_version import Draft, TableVersion
 
 _LARGE_BITS = 64
@@ -45,6 +45,10 @@ class ZoneMapKind(IndexKind[ZoneMapDetails, IndexPart]):
         details = ZoneMapDetails.parse(index)
         assert details is not None
         return details
+
+    def check(self, table: TableVersion, index: IndexMetadata) -> None:
+        """See `IndexKind.check`."""
+        check_part(table, index, value_type_of(table, index))
 
     def train(
         self,

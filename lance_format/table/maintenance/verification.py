@@ -1,5 +1,7 @@
 """Verification of a version of a table: every byte of its files, and the agreement of its files with each other.
 
+Indices are read by their readers as well, since those of other writers have no checksums.
+
 Of other versions, manifests and transactions are verified, and the presence of files (`history_check.py`).
 
 It has the shape of a change (`lance_format.table.versions.planned_change`), so that threads or a cluster run its tasks.
@@ -25,6 +27,7 @@ from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, has_checksum
 from lance_format.table.fragments.deletion_file import has_checksum as deletion_has_checksum
 from lance_format.table.indices.building import ChangedIndices, can_rebuild
+from lance_format.table.indices.index_kinds import check_content
 from lance_format.table.maintenance.findings import (
     DAMAGED,
     DROP_INDEX,
@@ -55,6 +58,10 @@ from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES
 from lance_format.table.transaction.operations import Operation
 from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, bytes_of
 from lance_format.table.versions.table_version import Draft, TableVersion
+
+_INDEX_FILE = "index file"
+_CACHE_BYTES = 16 << 20
+"""Of an index whose content is read once."""
 
 _SCHEMA = pa.schema(
     [
@@ -368,12 +375,33 @@ def _check_index(table: TableVersion, index: IndexMetadata) -> Iterator[Finding]
     holding = table.directory.holding(index, table.manifest.bases)
     paths = {info.path for info in table.store.list_tree(holding.index(index.uuid))}
     paths |= {f"{holding.index(index.uuid)}/{file.path}" for file in index.message.files}
-    repair = REBUILD_INDEX if can_rebuild(table, index.name) else DROP_INDEX
+    findings: list[Finding] = []
     for path in sorted(paths):
-        name = path.rpartition("/")[2]
-        verification = holding.index_verification(index.uuid, name)
-        for finding in _check_lance_file(table, path, holding.relative(path), "index file", None, verification):
-            yield finding if index.is_system else _with_repair(finding, repair)
+        verification = holding.index_verification(index.uuid, path.rpartition("/")[2])
+        findings += _check_lance_file(table, path, holding.relative(path), _INDEX_FILE, None, verification)
+    if index.is_system:
+        yield from findings
+        return
+    if not any(finding.is_problem for finding in findings):
+        findings = _with_content(table, index, findings)
+    repair = REBUILD_INDEX if can_rebuild(table, index.name) else DROP_INDEX
+    yield from (_with_repair(finding, repair) for finding in findings)
+
+
+def _with_content(table: TableVersion, index: IndexMetadata, findings: Sequence[Finding]) -> list[Finding]:
+    """Read an index as searches do, and return findings of its files with what is wrong."""
+    try:
+        check_content(dataclasses.replace(table, cache=SearchCache(_CACHE_BYTES)), index)
+    except LanceError as error:
+        holding = table.directory.holding(index, table.manifest.bases)
+        path = error.path if isinstance(error, CorruptFileError) else None
+        relative = holding.relative(path or holding.index(index.uuid))
+        known = {finding.path: finding for finding in findings}
+        offset = error.offset if isinstance(error, CorruptFileError) else None
+        found = known.get(relative, Finding(relative, _INDEX_FILE, UNVERIFIED))
+        known[relative] = dataclasses.replace(found, status=status_of(error), offset=offset, detail=str(error))
+        return list(known.values())
+    return list(findings)
 
 
 def _check_lance_file(

@@ -29,7 +29,9 @@ from lance_format.table.indices.kinds import (
     ngram_index,
 )
 from lance_format.table.indices.kinds.bloom_filter_index import ZonesFound
-from lance_format.table.indices.row_finder import Finder, Question, RowIds, UnusableError, is_plain
+from lance_format.table.indices.named_rows import lacking_row
+from lance_format.table.indices.opening import index_path
+from lance_format.table.indices.row_finder import Finder, KnownForm, Question, RowIds, UnusableError, is_plain
 from lance_format.table.indices.zone_map import is_ordinary
 from lance_format.table.row_ids.index import split_addresses
 from lance_format.table.scan.row_ranges import RowRanges
@@ -49,30 +51,45 @@ class _Use:
         Returns whether such an index is of use for values of a type.
     finder : Finder, optional
         None if they do not name rows.
+    form : KnownForm
+    file : str
+        The name of the file that names rows or zones.
     can_answer : callable
         Returns whether they bound the rows for which a predicate holds; by default they do.
-    newest : int
-        The latest known version of the kind.
-    addresses : int
-        The version from which on they name addresses also in tables with stable row ids.
     """
 
     holds: Callable[[pa.DataType], bool]
     finder: Finder | None
+    form: KnownForm
+    file: str
     can_answer: Callable[[Question], bool] = lambda _: True
-    newest: int = 0
-    addresses: int = 1
 
 
 _USES: Mapping[str, _Use] = MappingProxyType(
     {
-        "BTree": _Use(is_ordinary, btree_index.find_rows, newest=1),
-        "Bitmap": _Use(is_ordinary, bitmap_index.find_rows),
+        "BTree": _Use(is_ordinary, btree_index.find_rows, btree_index.FORM, btree_index.DATA_FILE),
+        "Bitmap": _Use(is_ordinary, bitmap_index.find_rows, bitmap_index.FORM, bitmap_index.BITMAP_FILE),
         "LabelList": _Use(
-            label_list_index.has_labels, label_list_index.find_rows, label_list_index.can_answer, 1, addresses=2
+            label_list_index.has_labels,
+            label_list_index.find_rows,
+            label_list_index.FORM,
+            bitmap_index.BITMAP_FILE,
+            label_list_index.can_answer,
         ),
-        "NGram": _Use(ngram_index.is_text, ngram_index.find_rows, ngram_index.can_answer, newest=1),
-        "BloomFilter": _Use(bloom_filter_index.can_hash, None, bloom_filter_index.can_answer),
+        "NGram": _Use(
+            ngram_index.is_text,
+            ngram_index.find_rows,
+            ngram_index.FORM,
+            ngram_index.NGRAM_FILE,
+            ngram_index.can_answer,
+        ),
+        "BloomFilter": _Use(
+            bloom_filter_index.can_hash,
+            None,
+            bloom_filter_index.FORM,
+            bloom_filter_index.BLOOM_FILE,
+            bloom_filter_index.can_answer,
+        ),
     }
 )
 _MOST_ROWS = 16 * 4096
@@ -101,7 +118,7 @@ class IndexedRows:
 def names_rows(index: IndexMetadata) -> bool:
     """Return whether an index is of a kind and a form that is used here, other than a ZONEMAP."""
     use = _USES.get(kind_of(index))
-    return use is not None and is_plain(index, use.newest)
+    return use is not None and is_plain(index, use.form.newest)
 
 
 def can_hold(index: IndexMetadata, value_type: pa.DataType) -> bool:
@@ -213,8 +230,9 @@ def _placed(
     table: TableVersion, index: IndexMetadata, ids: RowIds, covered: RowOffsets, num_rows: RowOffsets
 ) -> IndexedRows:
     """Find the rows of ids in the fragments that an index covers; it may name others, which are gone or moved."""
-    has_ids = table.manifest.stable_row_ids and index.message.index_version < _USES[kind_of(index)].addresses
-    fragment_ids, offsets = find_row_ids(table, ids) if has_ids else split_addresses(ids)
+    use = _USES[kind_of(index)]
+    is_by_id = use.form.names_ids(table, index)
+    fragment_ids, offsets = find_row_ids(table, ids) if is_by_id else split_addresses(ids)
     mine = np.flatnonzero(np.isin(fragment_ids, covered))
     mine = mine[np.lexsort((offsets[mine], fragment_ids[mine]))]
     found, starts = np.unique(fragment_ids[mine], return_index=True)
@@ -223,10 +241,6 @@ def _placed(
         rows = offsets[mine[start:stop]]
         limit = int(num_rows[np.searchsorted(covered, number)])
         if rows[-1] >= limit:
-            raise CorruptFileError(
-                f"index {index.name!r} names row {rows[-1]} of fragment {number}, which has {limit}; drop the index and"
-                " make it again",
-                path=table.uri,
-            )
+            raise lacking_row(index, int(rows[-1]), number, limit, index_path(table, index, use.file))
         ranges[number] = RowRanges.of_rows(rows)
     return IndexedRows(index, np.setdiff1d(covered, found), ranges)

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.datatypes import Schema
-from lance_format.errors import CorruptFileError
 from lance_format.kernels.ranked_lists import NO_ROW
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment_list import FragmentList
+from lance_format.table.indices.named_rows import lacking_row
 from lance_format.table.indices.opening import index_path
 from lance_format.table.indices.texts.partition import Partition
 from lance_format.table.row_ids.index import row_addresses, split_addresses
@@ -88,11 +88,8 @@ def _by_addresses(table: TableVersion, partition: Partition, covered: npt.NDArra
             continue
         scan = table.scan(fragment, Schema(()))
         if offsets[stop - 1] >= scan.physical_rows():
-            raise CorruptFileError(
-                f"index {partition.index.name!r} names row {offsets[stop - 1]} of fragment {number}, which has"
-                f" {scan.physical_rows()}; drop the index and make it again",
-                path=index_path(table, partition.index, f"part_{partition.number}_docs.lance"),
-            )
+            path = index_path(table, partition.index, partition.file_name("docs"))
+            raise lacking_row(partition.index, int(offsets[stop - 1]), number, scan.physical_rows(), path)
         mine, deleted = offsets[start:stop], scan.deleted_rows()
         live = ~np.isin(mine, deleted) if deleted.size else np.ones(mine.size, np.bool_)
         places = order[start:stop][live]

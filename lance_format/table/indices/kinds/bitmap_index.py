@@ -21,10 +21,12 @@ import pyroaring
 from lance_format.errors import CorruptFileError
 from lance_format.row_numbers import to_bitmap
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.row_finder import IndexFile, Question, RowIds
+from lance_format.table.indices.named_rows import NamedRows
+from lance_format.table.indices.row_finder import IndexFile, KnownForm, Question, RowIds
 from lance_format.table.versions.table_version import TableVersion
 
 BITMAP_FILE = "bitmap_page_lookup.lance"
+FORM = KnownForm()
 MOST_KEYS = 1 << 20
 _COUNT = struct.Struct("<I")
 _ENTRY = struct.Struct("<II")
@@ -56,6 +58,54 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
             left -= ids.size
             found.append(ids)
     return np.concatenate(found)
+
+
+def check_part(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> None:
+    """See `CheckPart`."""
+    FORM.check(index)
+    with IndexFile(table, index, BITMAP_FILE, bitmap_columns(value_type)) as file:
+        check_bitmaps(file, NamedRows(table, index, by_id=FORM.names_ids(table, index)))
+
+
+def check_bitmaps(file: IndexFile, rows: NamedRows) -> None:
+    """Check all bitmaps of a file, and the rows that they name.
+
+    Raises
+    ------
+    CorruptFileError
+        If one is malformed, or names a row that there is not.
+    """
+    for batch in file.read_all():
+        for stored in batch.column("bitmaps"):
+            rows.check(greatest_ids(stored.as_py(), file.path), file.path)
+
+
+def greatest_ids(data: bytes | None, path: str) -> RowIds:
+    """Return the greatest id of each fragment in a bitmap.
+
+    Parameters
+    ----------
+    data : bytes, optional
+        The bitmap.
+    path : str
+        Its file.
+
+    Raises
+    ------
+    CorruptFileError
+        If it is malformed.
+    """
+    found = []
+    try:
+        for high, content in _entries(data):  # type: ignore[arg-type]
+            low = (
+                pyroaring.BitMap.deserialize(content) if content else None
+            )  # None stands for all rows of the fragment.
+            if low:
+                found.append(high << 32 | low.max())
+    except (struct.error, ValueError, IndexError, TypeError) as error:
+        raise CorruptFileError(f"malformed bitmap of rows: {error}", path=path) from error
+    return np.array(found, np.uint64)
 
 
 def serialize_ids(ids: RowIds) -> bytes:

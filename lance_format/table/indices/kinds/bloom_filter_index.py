@@ -31,9 +31,11 @@ from lance_format.half_floats import is_nan
 from lance_format.kernels.bloom_filter import find_hashes, hash_values
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.row_finder import IndexFile, Question, UnusableError
+from lance_format.table.indices.named_rows import NamedRows
+from lance_format.table.indices.row_finder import IndexFile, KnownForm, Question, UnusableError
 from lance_format.table.indices.supersets import can_bound, superset
 from lance_format.table.indices.zone_map import ZoneNumbers
+from lance_format.table.indices.zone_map_file import parse_null_rows
 from lance_format.table.indices.zone_map_index import located_fragments
 from lance_format.table.versions.table_version import TableVersion
 
@@ -47,6 +49,7 @@ NUM_ITEMS, PROBABILITY, NULL_BITMAP = b"bloomfilter_item", b"bloomfilter_probabi
 """Keys of the metadata of its schema."""
 
 BLOCK_BYTES = 32
+FORM = KnownForm()
 
 _FILTERS = "bloom_filter_data"
 _NUMBERS = ("fragment_id", "zone_start", "zone_length", "has_null")
@@ -187,6 +190,20 @@ def find_zones(table: TableVersion, index: IndexMetadata, question: Question, fr
         )
         may_match = _answer(question, zones, _filters(table, index, file, zones.positions))
     return ZonesFound(zones.fragment_ids, zones.starts, may_match)
+
+
+def check_part(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> None:  # noqa: ARG001
+    """See `CheckPart`."""
+    FORM.check(index)
+    with IndexFile(table, index, BLOOM_FILE, BLOOM_COLUMNS) as file:
+        zones = _load_zones(table, index, file)
+        for batch in file.read_all():
+            _words_of(batch.column(_FILTERS), file.path)
+        nulls = file.read_buffer(NULL_BITMAP)
+        if nulls is not None:  # Early releases lack it, and have zones that are not used, in the place of others.
+            parse_null_rows(nulls, file.path)
+            rows = NamedRows(table, index, by_id=False)
+            rows.check_places(zones.fragment_ids, zones.starts + zones.lengths - 1, file.path)
 
 
 def _answer(question: Question, zones: FilteredZones, filters: Iterator[Filters]) -> Flags:

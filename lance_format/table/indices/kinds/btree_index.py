@@ -23,7 +23,15 @@ from lance_format.expressions.pruning import classify, rows_of_zones
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.half_floats import if_else, is_nan
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.row_finder import IndexFile, Question, RowIds, UnusableError
+from lance_format.table.indices.named_rows import NamedRows
+from lance_format.table.indices.row_finder import (
+    IndexFile,
+    KnownForm,
+    Question,
+    RowIds,
+    UnusableError,
+    unsigned,
+)
 from lance_format.table.indices.zone_map import comparable, has_bounds
 from lance_format.table.versions.table_version import TableVersion
 
@@ -31,6 +39,7 @@ LOOKUP_FILE, DATA_FILE = "page_lookup.lance", "page_data.lance"
 PAGE_ROWS, PARTITIONED = b"batch_size", b"range_partitioned"
 """Keys of the metadata of the first."""
 
+FORM = KnownForm(newest=1)
 _MOST_PAGES = 1 << 20
 _MOST_BYTES = 64 << 20
 
@@ -61,9 +70,38 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
             return None
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
             for batch in file.read(start, stop):
-                ids = batch.column("ids").to_numpy(zero_copy_only=False)
+                ids = unsigned(batch.column("ids"), file.path)
                 found.append(ids[question.holds_for(batch.column("values"))])
     return np.concatenate(found)
+
+
+def check_part(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> None:
+    """Check that values lie within the bounds of their pages; see `CheckPart`."""
+    FORM.check(index)
+    if not has_bounds(value_type):
+        raise UnusableError(f"values of {value_type} have no order")
+    rows = NamedRows(table, index, by_id=FORM.names_ids(table, index))
+    with IndexFile(table, index, DATA_FILE, data_columns(value_type)) as file:
+        if not file.num_rows:
+            return
+        zones = _load_zones(table, index, value_type, file.num_rows)
+        ends, num_nulls, start = np.cumsum(zones.num_rows), np.zeros(zones.num_zones, np.int64), 0
+        for batch in file.read_all():
+            rows.check(unsigned(batch.column("ids"), file.path), file.path)
+            values = batch.column("values")
+            pages = np.searchsorted(ends, np.arange(start, start + batch.num_rows), side="right")
+            if _are_outside(values, zones.lower.take(pages), zones.upper.take(pages)):
+                raise CorruptFileError("a value is not within the bounds of its page", path=file.path)
+            num_nulls += np.bincount(pages[values.is_null().to_numpy(zero_copy_only=False)], minlength=zones.num_zones)
+            start += batch.num_rows
+        if ((zones.num_nulls >= 0) & (zones.num_nulls != num_nulls)).any():
+            raise CorruptFileError("a page has another number of nulls than it is said to have", path=file.path)
+
+
+def _are_outside(values: pa.Array, lower: pa.Array, upper: pa.Array) -> bool:
+    values, lower, upper = (comparable(each) for each in (values, lower, upper))
+    too_small, too_large = compare("<", values, lower), compare(">", values, upper)
+    return bool(pc.any(too_small).as_py() or pc.any(too_large).as_py())
 
 
 def _load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataType, num_values: int) -> ZoneStatistics:

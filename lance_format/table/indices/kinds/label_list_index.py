@@ -14,8 +14,16 @@ import pyroaring
 from lance_format.expressions import BoundExpression, nodes
 from lance_format.expressions.nodes import Call, Expression, Literal
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.kinds.bitmap_index import BITMAP_FILE, MOST_KEYS, bitmap_columns, read_bitmaps
-from lance_format.table.indices.row_finder import IndexFile, Question, RowIds, ids_of
+from lance_format.table.indices.kinds.bitmap_index import (
+    BITMAP_FILE,
+    MOST_KEYS,
+    bitmap_columns,
+    check_bitmaps,
+    greatest_ids,
+    read_bitmaps,
+)
+from lance_format.table.indices.named_rows import NamedRows
+from lance_format.table.indices.row_finder import IndexFile, KnownForm, Question, RowIds, ids_of
 from lance_format.table.indices.supersets import can_bound, superset
 from lance_format.table.indices.zone_map import has_bounds
 from lance_format.table.versions.table_version import TableVersion
@@ -23,6 +31,7 @@ from lance_format.table.versions.table_version import TableVersion
 LIST_NULLS = "lance:label_list_nulls"
 """Key of the metadata of its schema."""
 
+FORM = KnownForm(newest=1, addresses=2)
 _HAS = frozenset({"array_has", "array_contains", "list_has", "list_contains"})
 _HAS_ANY = frozenset({"array_has_any", "list_has_any"})
 _HAS_ALL = frozenset({"array_has_all", "list_has_all"})
@@ -55,6 +64,17 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
             return pyroaring.BitMap64.intersection(*known) if known else None
 
         return ids_of(superset(expression, rows_of, _both, _either), question.most_rows)
+
+
+def check_part(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> None:
+    """See `CheckPart`."""
+    FORM.check(index)
+    rows = NamedRows(table, index, by_id=FORM.names_ids(table, index))
+    with IndexFile(table, index, BITMAP_FILE, bitmap_columns(value_type.value_type)) as file:
+        check_bitmaps(file, rows)
+        nulls = file.read_buffer(LIST_NULLS.encode())
+        if nulls is not None:
+            rows.check(greatest_ids(nulls, file.path), file.path)
 
 
 def _tests(node: Expression) -> list[Expression]:

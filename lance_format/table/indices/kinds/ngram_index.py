@@ -30,7 +30,8 @@ from lance_format.kernels.trigrams import NUM_TOKENS, gather_trigrams
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.folding import symbols_of_characters
-from lance_format.table.indices.row_finder import IndexFile, Question, RowIds, ids_of
+from lance_format.table.indices.named_rows import NamedRows
+from lance_format.table.indices.row_finder import IndexFile, KnownForm, Question, RowIds, ids_of
 from lance_format.table.indices.supersets import can_bound, superset
 from lance_format.table.versions.table_version import TableVersion
 
@@ -40,6 +41,7 @@ NGRAM_COLUMNS = [
     pa.field("posting_list", pa.binary(), nullable=False, metadata={"lance-encoding:compression": "none"}),
 ]
 
+FORM = KnownForm(newest=1)
 _HAS_TRIGRAM = re.compile("[0-9A-Za-z]{3}").search
 _MOST_TEXTS = 64
 _TOKENS_AT_ONCE = 4
@@ -89,6 +91,35 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
         return ids_of(superset(expression, rows_of, _both, _either), question.most_rows)
 
 
+def check_part(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> None:  # noqa: ARG001
+    """See `CheckPart`."""
+    FORM.check(index)
+    rows = NamedRows(table, index, by_id=FORM.names_ids(table, index))
+    with IndexFile(table, index, NGRAM_FILE, NGRAM_COLUMNS) as file:
+        _load_tokens(table, index, file)
+        named = pyroaring.BitMap64()
+        for batch in file.read_all():
+            for stored in batch.column("posting_list"):
+                named |= _parse(stored, file.path)
+    rows.check(_greatest_ids(named), file.path)
+
+
+def _greatest_ids(rows: pyroaring.BitMap64) -> RowIds:
+    """Return the greatest id of each fragment."""
+    found, left = [], len(rows)
+    while left:
+        found.append(rows[left - 1])
+        left = rows.rank((found[-1] >> 32 << 32) - 1) if found[-1] >> 32 else 0
+    return np.array(found, np.uint64)
+
+
+def _parse(stored: pa.Scalar, path: str) -> pyroaring.BitMap64:
+    try:
+        return pyroaring.BitMap64.deserialize(stored.as_py())
+    except (ValueError, IndexError, TypeError) as error:
+        raise CorruptFileError(f"malformed bitmap of rows: {error}", path=path) from error
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _StoredTokens:
     """The tokens of a file, ascending, and their rows in it."""
@@ -113,10 +144,7 @@ class _Postings:
         found: pyroaring.BitMap64 | None = None
         for start in range(0, positions.size, _TOKENS_AT_ONCE):
             for stored in self._file.take(np.sort(positions[start : start + _TOKENS_AT_ONCE]), "posting_list"):
-                try:
-                    rows = pyroaring.BitMap64.deserialize(stored.as_py())
-                except (ValueError, IndexError, TypeError) as error:
-                    raise CorruptFileError(f"malformed bitmap of rows: {error}", path=self._file.path) from error
+                rows = _parse(stored, self._file.path)
                 found = rows if found is None else found & rows
             if found is not None and len(found) <= _FEW_ROWS:
                 break

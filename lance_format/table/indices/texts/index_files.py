@@ -90,6 +90,18 @@ class PartFile:
         batch = self._reader.take([self._column(name)], distinct)
         return _typed(batch.column(0), name).take(pa.array(places))
 
+    def read_others(self, start: int, stop: int) -> None:
+        """Read the columns of some rows that are not used here.
+
+        Raises
+        ------
+        CorruptFileError
+            If they are malformed.
+        """
+        columns = [column for name, column in self._columns.items() if name not in _KNOWN]
+        for _ in self._reader.read(columns, start, stop, batch_size=_BATCH_ROWS) if columns else ():
+            pass
+
     def _column(self, name: str) -> ColumnProjection:
         found = self._columns.get(name)
         if found is None or not _is_like(found.field.to_arrow_type(), _KNOWN[name]):

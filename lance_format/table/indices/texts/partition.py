@@ -85,7 +85,7 @@ class Partition:
         numbers = {token: self.dictionary.find(token) for token, known in found.items() if known is None}
         missing = {token: number for token, number in numbers.items() if number is not None}
         if missing:
-            with open_file(self._table, self.index, self._name("invert")) as file:
+            with open_file(self._table, self.index, self.file_name("invert")) as file:
                 lengths = self.documents.lengths
                 read = read_lists(file, list(missing.values()), lengths, mean_length, with_positions=with_positions)
             for token, made in zip(missing, read, strict=True):
@@ -98,10 +98,10 @@ class Partition:
         return found if isinstance(found, PostingList) and found.mean_length == mean_length else None
 
     def _key_of_list(self, token: str, with_positions: bool) -> tuple[str, str, bool]:
-        return index_path(self._table, self.index, self._name("invert")), token, with_positions
+        return index_path(self._table, self.index, self.file_name("invert")), token, with_positions
 
     def _load_documents(self) -> Documents:
-        with open_file(self._table, self.index, self._name("docs")) as file:
+        with open_file(self._table, self.index, self.file_name("docs")) as file:
             row_ids, lengths = file.read("_rowid"), file.read("_num_tokens")
             if row_ids.null_count or lengths.null_count:
                 raise CorruptFileError("a document is null", path=file.path)
@@ -111,7 +111,7 @@ class Partition:
         return documents
 
     def _load_dictionary(self) -> TokenDictionary:
-        with open_file(self._table, self.index, self._name("tokens")) as file:
+        with open_file(self._table, self.index, self.file_name("tokens")) as file:
             stored = file.read("_token_fst_bytes")
             if len(stored) != 1 or stored.null_count:
                 raise CorruptFileError(f"there are {len(stored)} dictionaries of tokens, not 1", path=file.path)
@@ -119,12 +119,15 @@ class Partition:
         self._keep("tokens", dictionary, stored.nbytes)
         return dictionary
 
-    def _name(self, what: str) -> str:
+    def file_name(self, what: str) -> str:
+        """Return the name of the file of its `docs`, `tokens` or posting lists (`invert`)."""
         return f"part_{self.number}_{what}.lance"
 
     def _cached(self, what: str, kind: type[_Loaded]) -> _Loaded | None:
-        found = self._table.cache.get((index_path(self._table, self.index, self._name(what)), "content"))
+        found = self._table.cache.get((index_path(self._table, self.index, self.file_name(what)), "content"))
         return found if isinstance(found, kind) else None
 
     def _keep(self, what: str, content: object, size_bytes: int) -> None:
-        self._table.cache.put((index_path(self._table, self.index, self._name(what)), "content"), content, size_bytes)
+        self._table.cache.put(
+            (index_path(self._table, self.index, self.file_name(what)), "content"), content, size_bytes
+        )

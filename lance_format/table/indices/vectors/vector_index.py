@@ -26,6 +26,7 @@ from lance_format.file import ColumnProjection, FileReader, column_indices
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import index_pb2
 from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.indices.named_rows import NamedRows
 from lance_format.table.indices.opening import index_path, opening
 from lance_format.table.indices.row_finder import RowIds, UnusableError
 from lance_format.table.versions.table_version import TableVersion
@@ -44,6 +45,7 @@ _DTYPES: Mapping[int, np.dtype[Any]] = MappingProxyType(
     {1: np.dtype("<f2"), 2: np.dtype("<f4"), 3: np.dtype("<f8"), 4: np.dtype("u1")}
 )
 _BATCH_ROWS = 65_536
+_GRAPH_ROWS = 4096
 _Tensor = npt.NDArray[Any]
 
 
@@ -183,6 +185,26 @@ class VectorIndexReader:
             return found
         return Partition(found.row_ids, found.codes.reshape(found.codes.shape[::-1]).T)
 
+    def check_rest(self) -> None:
+        """Check that each row is in a partition, and read the columns of the graphs.
+
+        Raises
+        ------
+        CorruptFileError
+            If one is in none, or a graph is malformed.
+        """
+        num_rows, found = self._open_rows().num_rows, int(self.index.lengths.sum())
+        if found != num_rows:
+            raise CorruptFileError(f"partitions have {found} of {num_rows} rows", path=self._path(ROWS_FILE))
+        file = self._open(INDEX_FILE)
+        try:
+            indices = column_indices(file.schema, file.version)
+            columns = [ColumnProjection(field, indices) for field in file.schema.fields]
+            for _ in file.read(columns, 0, file.num_rows, batch_size=_GRAPH_ROWS):
+                pass
+        finally:
+            file.close()
+
     def _path(self, name: str) -> str:
         return index_path(self._table, self._part, name)
 
@@ -209,6 +231,16 @@ class VectorIndexReader:
             return _checked(str(kind), str(metric), described.tensor(centroids), rows, codes_of)
         finally:
             file.close()
+
+
+def check_vectors(table: TableVersion, index: IndexMetadata) -> None:
+    """Read a part of an index partition by partition, and the graphs that it may have; see `IndexKind.check`."""
+    rows = NamedRows(table, index, by_id=table.manifest.stable_row_ids)
+    path = index_path(table, index, ROWS_FILE)
+    with VectorIndexReader(table, index) as reader:
+        for number in range(reader.index.lengths.size):
+            rows.check(reader.read(number).row_ids, path)
+        reader.check_rest()
 
 
 class _Described:

@@ -33,7 +33,7 @@ from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart, r
 from lance_format.table.indices.opening import index_path
 from lance_format.table.indices.row_finder import RowIds, UnusableError, is_of_version
 from lance_format.table.indices.vectors.vector_file import write_vectors
-from lance_format.table.indices.vectors.vector_index import Partition, VectorIndexReader
+from lance_format.table.indices.vectors.vector_index import Partition, VectorIndexReader, check_vectors
 from lance_format.table.indices.written_parts import WrittenParts, plan_row_update, write_part
 from lance_format.table.versions.table_version import Draft, TableVersion
 from lance_format.vectors.graphs import GraphParameters
@@ -168,6 +168,10 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
     def untrained(self, details: VectorDetails) -> VectorDetails:
         """Return the parameters of an index that is trained again: as many partitions as its rows then call for."""
         return VectorDetails(dataclasses.replace(details.parameters, num_partitions=0), None, details.graphs)
+
+    def check(self, table: TableVersion, index: IndexMetadata) -> None:
+        """See `IndexKind.check`."""
+        check_vectors(table, index)
 
     def train(
         self,
