@@ -22,6 +22,7 @@ from lance_format.file import ColumnProjection, FileReader, column_indices
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.opening import opening
+from lance_format.table.indices.single_rows import check_single_rows
 from lance_format.table.versions.table_version import TableVersion
 
 RowIds = npt.NDArray[np.uint64]
@@ -241,7 +242,7 @@ class IndexFile:
         return self._reader.read(self._chosen(names), start, stop, batch_size=_BATCH_ROWS)
 
     def read_all(self) -> Iterator[pa.RecordBatch]:
-        """Yield all rows, about a megabyte at a time.
+        """Yield all rows, about a megabyte at a time, which are also read one by one.
 
         Raises
         ------
@@ -252,7 +253,11 @@ class IndexFile:
             raise CorruptFileError(f"{self.num_rows} rows in {self.size_bytes} bytes", path=self.path)
         average = max(self.size_bytes // max(self.num_rows, 1), 1)
         at_once = min(max(_BYTES_AT_ONCE // average, 1), _BATCH_ROWS)
-        return self._reader.read(self._columns, 0, self.num_rows, batch_size=at_once)
+        start = 0
+        for batch in self._reader.read(self._columns, 0, self.num_rows, batch_size=at_once):
+            check_single_rows(self._reader, self._columns, start, batch, self.path)
+            yield batch
+            start += batch.num_rows
 
     def read_buffer(self, key: bytes) -> bytes | None:
         """Return the global buffer whose number the metadata has; None if it has none.

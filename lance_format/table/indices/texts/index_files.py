@@ -22,6 +22,7 @@ from lance_format.file import ColumnProjection, FileReader, column_indices
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.opening import index_path, opening
+from lance_format.table.indices.single_rows import check_single_rows
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.texts.token_rules import TokenRules
 
@@ -90,17 +91,18 @@ class PartFile:
         batch = self._reader.take([self._column(name)], distinct)
         return _typed(batch.column(0), name).take(pa.array(places))
 
-    def read_others(self, start: int, stop: int) -> None:
-        """Read the columns of some rows that are not used here.
+    def check(self, start: int, stop: int) -> None:
+        """Read all columns of some rows, together and one by one, also those that are not used here.
 
         Raises
         ------
         CorruptFileError
             If they are malformed.
         """
-        columns = [column for name, column in self._columns.items() if name not in _KNOWN]
-        for _ in self._reader.read(columns, start, stop, batch_size=_BATCH_ROWS) if columns else ():
-            pass
+        columns = list(self._columns.values())
+        for batch in self._reader.read(columns, start, stop, batch_size=_BATCH_ROWS):
+            check_single_rows(self._reader, columns, start, batch, self.path)
+            start += batch.num_rows
 
     def _column(self, name: str) -> ColumnProjection:
         found = self._columns.get(name)

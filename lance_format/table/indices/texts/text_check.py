@@ -26,13 +26,13 @@ def check_part(table: TableVersion, index: IndexMetadata, value_type: pa.DataTyp
     facts = load_facts(table, index)
     rows = NamedRows(table, index, by_id=table.manifest.stable_row_ids)
     with open_file(table, index, METADATA_FILE) as file:
-        file.read_others(0, file.num_rows)
+        file.check(0, file.num_rows)
     for number in facts.partitions:
         partition = Partition(table, index, number)
         documents = partition.documents
         rows.check(documents.row_ids, index_path(table, index, partition.file_name("docs")))
         with open_file(table, index, partition.file_name("tokens")) as file:
-            file.read_others(0, file.num_rows)
+            file.check(0, file.num_rows)
             tokens = partition.dictionary
             tokens.check()
         with open_file(table, index, partition.file_name("invert")) as file:
@@ -42,7 +42,7 @@ def check_part(table: TableVersion, index: IndexMetadata, value_type: pa.DataTyp
             for start, stop in _groups(file):
                 wanted = list(range(start, stop))
                 read_lists(file, wanted, documents.lengths, mean, with_positions=facts.rules.with_position)
-                file.read_others(start, stop)
+                file.check(start, stop)
 
 
 def _groups(file: PartFile) -> Iterator[tuple[int, int]]:
