@@ -128,7 +128,7 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	@touch $@
 
 # Compiled once, so that no query and no test waits for it. The package is there, as .examples or .test was made first.
-$(VENV)/.kernels: $(wildcard lance_format/kernels/*.py) | $(BIN)/python
+$(VENV)/.kernels: $(wildcard lance_format/kernels/*.py lance_format/kernels/*/*.py) | $(BIN)/python
 	@echo "Compiling kernels and planner, which takes a minute or two"
 	@$(BIN)/python -m pyspark_lance.warm
 	@touch $@

@@ -13,8 +13,8 @@ from typing import Any, Protocol, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.dictionary import SLACK, gather_bytes, gather_wide, gather_words, measure_bytes
-from lance_format.kernels.variable import longest
+from lance_format.kernels.compression.dictionary import SLACK, gather_bytes, gather_wide, gather_words, measure_bytes
+from lance_format.kernels.compression.variable import longest
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lance_format.kernels.selection import SLACK, select_words
+from lance_format.kernels.columns.selection import SLACK, select_words
 from lance_format.memory import empty
 
 _LEAST_ROWS = 4096

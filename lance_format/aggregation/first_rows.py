@@ -19,7 +19,7 @@ from lance_format.aggregation.keys import make_key_table
 from lance_format.aggregation.scores import are_exact, score
 from lance_format.aggregation.trials import Trials, are_futile
 from lance_format.aggregation.words import I32, I64, frozen
-from lance_format.kernels.best_values import LEAST, keep_best, mark_best
+from lance_format.kernels.aggregation.best_values import LEAST, keep_best, mark_best
 from lance_format.lazy_dataclasses import dataclass
 
 DEFAULT_MAX_BYTES = 128 << 20

@@ -40,7 +40,7 @@ from lance_format.aggregation.words import (
     validity,
 )
 from lance_format.errors import NotSupportedError
-from lance_format.kernels.grouping import add_floats, add_integers, keep_extremes
+from lance_format.kernels.aggregation.grouping import add_floats, add_integers, keep_extremes
 
 _PENDING_ROWS = 1 << 16
 _WORD = 1 << 64

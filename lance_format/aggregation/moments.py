@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from lance_format.aggregation.state import State
 from lance_format.aggregation.words import F64, I32, Bool, frozen, to_floats, validity
-from lance_format.kernels.moments import add_comoments, add_moments
+from lance_format.kernels.aggregation.moments import add_comoments, add_moments
 
 MOMENTS = {
     "variance": ("n", "avg", "m2"),

@@ -25,7 +25,7 @@ from lance_format.aggregation.words import (
     to_words,
     validity,
 )
-from lance_format.kernels.best_values import GREATEST, LEAST, score_texts
+from lance_format.kernels.aggregation.best_values import GREATEST, LEAST, score_texts
 
 _Score: TypeAlias = Callable[[pa.Array], I64]
 

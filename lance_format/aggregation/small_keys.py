@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lance_format.aggregation.words import I32, I64, Bool, frozen
-from lance_format.kernels.small_keys import append_digits, look_up_codes
+from lance_format.kernels.aggregation.small_keys import append_digits, look_up_codes
 
 _MOST_CODES = 1 << 16
 """A table of more would not stay in the processor's caches beside what is aggregated."""

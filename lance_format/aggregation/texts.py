@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_format.aggregation.word_table import FEWEST_SLOTS, empty_slots, grown
 from lance_format.aggregation.words import I32, I64, U64, Bool, text_parts, validity
 from lance_format.data_block import MAX_INT32
-from lance_format.kernels.grouping import SLACK, number_texts, place_hashes
+from lance_format.kernels.aggregation.grouping import SLACK, number_texts, place_hashes
 
 
 class TextTable:

@@ -1,4 +1,4 @@
-"""Hash tables that grow; `kernels/grouping.py` fills them."""
+"""Hash tables that grow; `kernels/aggregation/grouping.py` fills them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.aggregation.words import I32, I64
-from lance_format.kernels.grouping import number_rows, place_keys
+from lance_format.kernels.aggregation.grouping import number_rows, place_keys
 
 _Item = TypeVar("_Item", bound=np.generic)
 

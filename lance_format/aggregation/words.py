@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.expressions.casts import MAX_WORD_DIGITS
-from lance_format.kernels.grouping import SLACK
+from lance_format.kernels.aggregation.grouping import SLACK
 
 Bool = npt.NDArray[np.bool_]
 F64 = npt.NDArray[np.float64]

@@ -1,6 +1,7 @@
 """Bitpacked for non-negative: integers with the bits that the largest needs, in blocks of the FastLanes order.
 
-`kernels/bitpacking.py` has the order. Each block holds 1,024 values, the last one padded by zeros, in W * 128 bytes:
+`kernels/compression/bitpacking.py` has the order. Each block holds 1,024 values, the last one padded by zeros, in
+W * 128 bytes:
 
     │ block 0 │ block 1 │ …
 """
@@ -16,7 +17,7 @@ from lance_format.array_encodings.row_ranges import RowRanges, without_empty
 from lance_format.array_encodings.value_slices import ValueSlices, plan_slices
 from lance_format.data_block import Bytes, Counts
 from lance_format.errors import CorruptFileError
-from lance_format.kernels import bitpacking as kernels
+from lance_format.kernels.compression import bitpacking as kernels
 from lance_format.memory import empty
 from lance_format.proto import array_encodings_pb2
 

@@ -35,7 +35,7 @@ from lance_format.data_block import (
     memory_bytes,
 )
 from lance_format.errors import CorruptFileError
-from lance_format.kernels.dictionary import gather_words
+from lance_format.kernels.compression.dictionary import gather_words
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import array_encodings_pb2

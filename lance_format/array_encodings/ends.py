@@ -17,7 +17,7 @@ from lance_format.array_encodings.page_builder import PageBuilder
 from lance_format.array_encodings.row_ranges import RowRanges, without_empty
 from lance_format.data_block import FixedWidthBlock, Offsets
 from lance_format.errors import CorruptFileError
-from lance_format.kernels import ends as kernels
+from lance_format.kernels.pages import ends as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import array_encodings_pb2

@@ -8,8 +8,8 @@ from lance_format.array_encodings.array import Planned
 from lance_format.array_encodings.row_ranges import RowRanges
 from lance_format.byte_io import ByteRange
 from lance_format.data_block import Bytes, Counts, FixedWidthBlock
-from lance_format.kernels import bits as kernels
-from lance_format.kernels.mini_block import copy_slices
+from lance_format.kernels.compression import bits as kernels
+from lance_format.kernels.pages.mini_block import copy_slices
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.structural.page import merge_extents

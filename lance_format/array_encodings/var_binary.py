@@ -17,7 +17,7 @@ from lance_format.array_encodings.value_slices import plan_slices
 from lance_format.byte_io import ByteRange
 from lance_format.data_block import Bytes, Offsets, VariableWidthBlock
 from lance_format.errors import CorruptFileError
-from lance_format.kernels import ends as kernels
+from lance_format.kernels.pages import ends as kernels
 from lance_format.memory import empty
 
 _WORD_BITS = 64

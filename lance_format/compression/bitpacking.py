@@ -1,7 +1,7 @@
 """Bit packing: omits the high bits that no value of a block needs.
 
-Encoding strategy document, "Bitpacking"; `kernels/bitpacking.py` has the paper and the order of bits. Values are words
-of T = 8, 16, 32 or 64 bits, a block is 1,024 of them, W is the number of bits kept.
+Encoding strategy document, "Bitpacking"; `kernels/compression/bitpacking.py` has the paper and the order of bits.
+Values are words of T = 8, 16, 32 or 64 bits, a block is 1,024 of them, W is the number of bits kept.
 
 Inline, for mini-block values and levels; one block per chunk, padded with zeros:
 
@@ -23,8 +23,8 @@ from lance_format.compression import flat
 from lance_format.compression.codec import CompressedChunks
 from lance_format.data_block import BufferSlices, Bytes, Counts, FixedWidthBlock, places_of
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.kernels import bitpacking as kernels
-from lance_format.kernels.bitpacking import BLOCK_VALUES
+from lance_format.kernels.compression import bitpacking as kernels
+from lance_format.kernels.compression.bitpacking import BLOCK_VALUES
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2

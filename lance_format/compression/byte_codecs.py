@@ -19,7 +19,7 @@ import zstandard
 
 from lance_format.data_block import BufferSlices, Bytes, Counts
 from lance_format.errors import CorruptFileError
-from lance_format.kernels import lz4 as kernels
+from lance_format.kernels.compression import lz4 as kernels
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 

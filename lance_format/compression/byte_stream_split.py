@@ -16,7 +16,7 @@ from lance_format.compression import flat
 from lance_format.compression.codec import CompressedChunks
 from lance_format.data_block import BufferSlices, Counts, FixedWidthBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.kernels import byte_stream_split as kernels
+from lance_format.kernels.compression import byte_stream_split as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2

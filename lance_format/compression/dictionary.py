@@ -21,7 +21,7 @@ from lance_format.compression.byte_codecs import ZSTD
 from lance_format.compression.codec import CompressedChunks
 from lance_format.compression.options import CompressionOptions, Scheme
 from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, VariableWidthBlock
-from lance_format.kernels import dictionary as kernels
+from lance_format.kernels.compression import dictionary as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2

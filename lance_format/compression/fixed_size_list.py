@@ -35,7 +35,7 @@ from lance_format.data_block import (
     whole_bytes,
 )
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.kernels import fixed_size_list as kernels
+from lance_format.kernels.compression import fixed_size_list as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2

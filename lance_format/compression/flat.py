@@ -16,7 +16,7 @@ import numpy as np
 from lance_format.compression.codec import CompressedChunks
 from lance_format.data_block import BufferSlices, Bytes, Counts, DataBlock, FixedWidthBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.kernels import mini_block as kernels
+from lance_format.kernels.pages import mini_block as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2

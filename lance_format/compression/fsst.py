@@ -29,9 +29,9 @@ from lance_format.data_block import (
     join_byte_strings,
 )
 from lance_format.errors import CorruptFileError
-from lance_format.kernels import fsst as kernels
-from lance_format.kernels import fsst_training
-from lance_format.kernels.mini_block import copy_slices
+from lance_format.kernels.compression import fsst as kernels
+from lance_format.kernels.compression import fsst_training
+from lance_format.kernels.pages.mini_block import copy_slices
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2

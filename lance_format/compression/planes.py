@@ -2,7 +2,8 @@
 
 The high bytes of such values are alike, so byte stream split makes planes that repeat one byte, or the preceding plane.
 LZ4 stores a repeated plane as one sequence of a few bytes, which expands at the speed of copying. The format needs only
-two existing compressions for that, byte stream split and general; `kernels/lz4.py` searches only these repetitions.
+two existing compressions for that, byte stream split and general; `kernels/compression/lz4.py` searches only these
+repetitions.
 
 A chunk holds 4 KiB of values like chunks of flat values, so a single value costs as little to read.
 """
@@ -17,8 +18,8 @@ from lance_format.compression import byte_codecs, byte_stream_split, general
 from lance_format.compression.codec import CompressedChunks
 from lance_format.data_block import BufferSlices, Counts, FixedWidthBlock
 from lance_format.errors import CorruptFileError
-from lance_format.kernels import byte_stream_split as kernels
-from lance_format.kernels import lz4
+from lance_format.kernels.compression import byte_stream_split as kernels
+from lance_format.kernels.compression import lz4
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2

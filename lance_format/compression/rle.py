@@ -24,7 +24,7 @@ from lance_format.compression import flat
 from lance_format.compression.codec import CompressedChunks
 from lance_format.data_block import BufferSlices, Bytes, Counts, FixedWidthBlock
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.kernels import rle as kernels
+from lance_format.kernels.compression import rle as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2

@@ -41,7 +41,7 @@ from lance_format.data_block import (
     ValueBlock,
     VariableWidthBlock,
 )
-from lance_format.kernels import nulls as kernels
+from lance_format.kernels.compression import nulls as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2

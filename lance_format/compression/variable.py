@@ -23,8 +23,8 @@ from lance_format.compression import flat
 from lance_format.compression.codec import CompressedChunks
 from lance_format.data_block import MAX_INT32, BufferSlices, Bytes, Counts, DataBlock, VariableWidthBlock, aligned
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.kernels import variable as kernels
-from lance_format.kernels.mini_block import copy_slices
+from lance_format.kernels.compression import variable as kernels
+from lance_format.kernels.pages.mini_block import copy_slices
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2

@@ -26,8 +26,8 @@ from lance_format.data_block import (
     VariableWidthBlock,
 )
 from lance_format.errors import CorruptFileError
-from lance_format.kernels import mini_block as copying
-from lance_format.kernels import packed_struct as kernels
+from lance_format.kernels.compression import packed_struct as kernels
+from lance_format.kernels.pages import mini_block as copying
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2

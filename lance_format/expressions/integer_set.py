@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_format.kernels.bits import find_bits
-from lance_format.kernels.integer_hashes import find_numbers, number_distinct
+from lance_format.kernels.columns.integer_hashes import find_numbers, number_distinct
+from lance_format.kernels.compression.bits import find_bits
 from lance_format.row_numbers import distinct
 
 MIN_CONSTANTS = 64

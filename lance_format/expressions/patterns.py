@@ -1,6 +1,6 @@
 """Matching of texts with literals and `%`: `LIKE` and `contains`.
 
-Arrow matches regular expressions, beginnings and ends of texts, and few rows; see `lance_format.kernels.substring`.
+Arrow matches regular expressions, beginnings and ends of texts, and few rows; see `kernels/columns/substring.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_format.kernels.substring import match_literals
+from lance_format.kernels.columns.substring import match_literals
 
 _LEAST_ROWS = 4096
 """Arrow matches fewer rows sooner than a kernel is called."""

@@ -1,1 +1,1 @@
-"""Compiled loops over whole pages."""
+"""Compiled loops over whole pages. Rooms are named by what they serve; what all of them share is here."""

@@ -9,7 +9,7 @@ may give their files the same number, and later processes would run code for oth
 identifies the source, the signature and the processor. The file is loaded only if its content agrees.
 
 ```
-<module>.<kernel>.py311.<source>.<key>.nbc = digest (32 bytes), pickle of (key, code)
+<room>.<module>.<kernel>.py311.<source>.<key>.nbc = digest (32 bytes), pickle of (key, code)
 ```
 """
 
@@ -34,10 +34,14 @@ from numba.core import serialize
 from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.compiler import CompileResult
 
-SHIPPED = Path(__file__).parent / "compiled"
+KERNELS = Path(__file__).parent
+"""Directory of all kernels, in rooms."""
+
+SHIPPED = KERNELS / "compiled"
 """Directory of the compiled kernels in wheels."""
 
 _DIGEST_BYTES = 32
+_NO_ROOMS = frozenset({"__pycache__", SHIPPED.name})
 _NAME_BYTES = 12
 _MAX_WAIT_SECONDS = 300.0
 _WAIT_SECONDS = 0.02
@@ -71,9 +75,12 @@ class KernelCache(_Cache):
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._enabled = True
-        source = Path(function.__code__.co_filename)
-        base = f"{source.stem}.{function.__qualname__}.py{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
-        self._name = base, _source(source.parent)
+        root, module = KERNELS, function.__module__.removeprefix(f"{__package__}.")
+        if module == function.__module__:
+            path = Path(function.__code__.co_filename)
+            root, module = path.parent, path.stem
+        base = f"{module}.{function.__qualname__}.py{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
+        self._name = base, _source(root)
         self._shipped = _Files(SHIPPED, *self._name)
 
     @functools.cached_property
@@ -242,19 +249,29 @@ def _warn_of_no_cache(reason: str) -> None:
 
 
 def _source(directory: Path) -> str:
-    """Return what identifies the source of all kernels of a directory, and the compiler.
+    """Return what identifies the source of all kernels in a directory and in those below, and the compiler.
 
-    Kernels call each other, and use each other's constants.
+    Kernels call each other, and use each other's constants, also across rooms.
     """
-    paths = sorted(directory.glob("*.py"))
+    paths = sorted(_modules(directory)) if directory.is_dir() else []
     if not paths:  # The package is in an archive.
-        paths = [next(path for path in (directory, *directory.parents) if path.is_file())]
-    return _digest_of_files(tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in paths))
+        directory = next(path for path in (directory, *directory.parents) if path.is_file())
+        paths = [directory]
+    facts = ((path, path.stat()) for path in paths)
+    return _digest_of_files(directory, tuple((path, fact.st_mtime_ns, fact.st_size) for path, fact in facts))
+
+
+def _modules(directory: Path) -> Iterator[Path]:
+    for path in directory.iterdir():
+        if path.suffix == ".py":
+            yield path
+        elif path.name not in _NO_ROOMS and path.is_dir():
+            yield from _modules(path)
 
 
 @functools.lru_cache(maxsize=4)
-def _digest_of_files(files: tuple[tuple[Path, int, int], ...]) -> str:
-    digests = [(path.name, _digest(path.read_bytes())) for path, _, _ in files]
+def _digest_of_files(directory: Path, files: tuple[tuple[Path, int, int], ...]) -> str:
+    digests = [(path.relative_to(directory).as_posix(), _digest(path.read_bytes())) for path, _, _ in files]
     return _short(repr((numba.__version__, llvmlite.__version__, digests)).encode())
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from lance_format.byte_io import ByteRange
 from lance_format.data_block import Bytes, Counts, places_of
 from lance_format.errors import CorruptFileError
-from lance_format.kernels import mini_block as kernels
+from lance_format.kernels.pages import mini_block as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.structural.page import RowSelection
 

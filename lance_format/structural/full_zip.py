@@ -37,8 +37,8 @@ from lance_format.data_block import (
     starts_of,
 )
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.kernels import full_zip as kernels
-from lance_format.kernels.mini_block import copy_slices
+from lance_format.kernels.pages import full_zip as kernels
+from lance_format.kernels.pages.mini_block import copy_slices
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack

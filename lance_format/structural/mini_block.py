@@ -43,9 +43,9 @@ from lance_format.data_block import (
     starts_of,
 )
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.kernels import levels as level_kernels
-from lance_format.kernels import mini_block as kernels
-from lance_format.kernels.mini_block import ALIGNMENT
+from lance_format.kernels.pages import levels as level_kernels
+from lance_format.kernels.pages import mini_block as kernels
+from lance_format.kernels.pages.mini_block import ALIGNMENT
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
 from lance_format.structural.chunk_table import ChunkTable, PickedRows, measure_chunks, pick_rows

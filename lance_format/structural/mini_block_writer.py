@@ -8,8 +8,8 @@ from lance_format.compression import strategy
 from lance_format.compression.codec import CompressedChunks
 from lance_format.compression.options import CompressionOptions
 from lance_format.data_block import Bytes, Counts, FixedWidthBlock, ValueBlock, starts_of
-from lance_format.kernels import mini_block as kernels
-from lance_format.kernels.mini_block import ALIGNMENT, LOG_BITS
+from lance_format.kernels.pages import mini_block as kernels
+from lance_format.kernels.pages.mini_block import ALIGNMENT, LOG_BITS
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack, Levels

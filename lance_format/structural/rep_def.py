@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from lance_format.data_block import Counts
 from lance_format.errors import CorruptFileError
-from lance_format.kernels import levels as kernels
+from lance_format.kernels.pages import levels as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.structural.layers import LayerStack, Levels, item_layer, list_layer

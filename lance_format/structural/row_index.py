@@ -10,7 +10,7 @@ import numpy as np
 
 from lance_format.data_block import Bytes, Counts, ValueBlock
 from lance_format.errors import CorruptFileError
-from lance_format.kernels import levels as kernels
+from lance_format.kernels.pages import levels as kernels
 from lance_format.structural.layers import LayerStack, Levels
 from lance_format.structural.page import DecodedRows, RowSelection
 from lance_format.structural.rep_def import LevelPair

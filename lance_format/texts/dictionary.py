@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.errors import CorruptFileError
-from lance_format.kernels.token_automaton import (
+from lance_format.kernels.texts.token_automaton import (
     MANY_TRANSITIONS,
     checksum_crc32c,
     compile_automaton,

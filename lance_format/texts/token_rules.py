@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
-from lance_format.kernels.posting_lists import BLOCK_ROWS
+from lance_format.kernels.texts.posting_lists import BLOCK_ROWS
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.texts.stop_words import KNOWN, stop_words_of
 

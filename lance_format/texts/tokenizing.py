@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import CorruptFileError
-from lance_format.kernels.text_tokens import measure_grams, split_grams, split_words
+from lance_format.kernels.texts.text_tokens import measure_grams, split_grams, split_words
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.list_items import items_of
 from lance_format.texts.token_rules import TokenRules

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.distances import find_nearest
+from lance_format.kernels.vectors.distances import find_nearest
 
 F32 = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int64]

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.kernels.distances import (
+from lance_format.kernels.vectors.distances import (
     code_products,
     squared_code_distances,
     sub_vector_distances,

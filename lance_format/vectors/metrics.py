@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
-from lance_format.kernels.distances import cosine_distances, dot_distances, hamming_distances, squared_distances
+from lance_format.kernels.vectors.distances import cosine_distances, dot_distances, hamming_distances, squared_distances
 
 Distances = npt.NDArray[np.float32]
 Vectors = npt.NDArray[Any]

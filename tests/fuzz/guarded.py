@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from lance_format.kernels import bitpacking, file_reads, jit, prefetch, words, xxh3
+from lance_format.kernels import jit, prefetch, words
+from lance_format.kernels.compression import bitpacking
+from lance_format.kernels.files import file_reads, xxh3
 
 _WORD = 2**64 - 1
 

@@ -10,7 +10,8 @@ import importlib, pkgutil
 import lance_format.kernels
 from lance_format.kernels import jit
 from tests.fuzz import guarded
-names = [f"lance_format.kernels.{module.name}" for module in pkgutil.iter_modules(lance_format.kernels.__path__)]
+modules = pkgutil.walk_packages(lance_format.kernels.__path__, "lance_format.kernels.")
+names = [module.name for module in modules]
 values = [value for name in names for value in vars(importlib.import_module(name)).values()]
 found = {value._function for value in values if isinstance(value, jit._Intrinsic)}
 assert found == set(guarded._INSTRUCTIONS), found
@@ -20,7 +21,7 @@ _HASHES = """
 import numpy as np, xxhash
 from tests.fuzz import guarded
 guarded.install()
-from lance_format.kernels.xxh3 import sum_blocks
+from lance_format.kernels.files.xxh3 import sum_blocks
 for size in (241, 1024, 3000, 8192):
     data = np.random.default_rng(size).integers(0, 256, 2 * size, np.uint8)
     sums = np.zeros(2, np.uint32)

@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 from lance_format.kernels import disk_cache
-from lance_format.kernels.disk_cache import portable_processor
+from lance_format.kernels.compression.rle import find_runs
+from lance_format.kernels.disk_cache import KernelCache, portable_processor
+from lance_format.kernels.words import copy_bytes
 
 pytestmark = pytest.mark.system
 
@@ -150,6 +152,33 @@ def test_a_kernel_that_is_called_has_another_source(package: _Package) -> None:
     assert package.totals() == [30] * len(_TYPES)
     assert len(package.files) == len(_TYPES)
     assert not before & set(package.files)
+
+
+def test_a_change_in_any_room_is_another_source(tmp_path: Path) -> None:
+    root = tmp_path / "kernels"
+    shutil.copytree(disk_cache.KERNELS, root, ignore=shutil.ignore_patterns("__pycache__"))
+    (root / "texts" / "inner").mkdir()
+    (root / "texts" / "inner" / "deep.py").write_text("LIMIT = 3")
+    found = {disk_cache._source(root)}
+    files = sorted(root.rglob("*.py"))
+    assert len(files) > 40
+    for file in files:
+        file.write_text(f"{file.read_text()}\n# changed\n")
+        found.add(disk_cache._source(root))
+    (root / "pages" / "ends.py").rename(root / "columns" / "ends.py")
+    found.add(disk_cache._source(root))
+    assert len(found) == len(files) + 2
+    for name in ("__pycache__", "compiled"):
+        (root / name).mkdir()
+        (root / name / "made.py").write_text("LIMIT = 4")
+    assert disk_cache._source(root) in found
+
+
+def test_names_have_the_room() -> None:
+    names, sources = zip(*(KernelCache(each._function)._name for each in (find_runs, copy_bytes)), strict=True)
+    python = f"py{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
+    assert names == (f"compression.rle.find_runs.{python}", f"words.copy_bytes.{python}")
+    assert sources == (disk_cache._source(disk_cache.KERNELS),) * 2
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", None], ids=["empty", "short", "a flipped bit"])

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 def _called_from_python() -> dict[str, _Kernel[..., int]]:
     """Return the kernels that writing or reading calls; those that only others call are compiled as parts of them."""
     prefix = f"{lance_format.kernels.__name__}."
-    names = [info.name for info in pkgutil.iter_modules(lance_format.kernels.__path__, prefix)]
+    names = [info.name for info in pkgutil.walk_packages(lance_format.kernels.__path__, prefix)]
     modules = [importlib.import_module(name) for name in names]
     kernels = {
         f"{module.__name__}.{name}": found

@@ -31,7 +31,7 @@ from lance_format.file.blobs.arrays import (
 from lance_format.file.columns.leaves import bitmap, validity_of, values_of
 from lance_format.file.container.locating import locate
 from lance_format.file.container.verified_reader import VerifiedReader
-from lance_format.kernels import mini_block as kernels
+from lance_format.kernels.pages import mini_block as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectNotFoundError, ReadableStore
 from lance_format.structural.blob import ByteCounts

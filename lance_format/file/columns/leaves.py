@@ -27,7 +27,7 @@ from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.extension_types import map_leaf_types, storage_of
 from lance_format.file.columns import dictionaries
 from lance_format.file.columns.value_checks import check_read, check_written, is_utf8
-from lance_format.kernels import variable as kernels
+from lance_format.kernels.compression import variable as kernels
 from lance_format.logical_types import stored_leaf_type
 from lance_format.memory import empty
 from lance_format.structural.rep_def import Validity

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lance_format.data_block import Bytes, DataBlock, FixedWidthBlock, VariableWidthBlock
 from lance_format.errors import CorruptFileError, InvalidInputError
-from lance_format.kernels.decimals import are_within
+from lance_format.kernels.columns.decimals import are_within
 
 _FIRST_NOT_ASCII = 0x80
 _KIND_OF_BYTE, _CONTINUATION_BYTE = 0xC0, 0x80

@@ -8,8 +8,8 @@ import numpy as np
 
 from lance_format.checksums import checksum32
 from lance_format.file.container.seal import Sums
+from lance_format.kernels.files.xxh3 import sum_blocks
 from lance_format.kernels.jit import is_compiler_imported
-from lance_format.kernels.xxh3 import sum_blocks
 
 _MANY_BLOCKS = 8
 """So many blocks are hashed by the kernel, if the compiler is there. It does not pay to import it for them."""

@@ -14,9 +14,9 @@ from lance_format.errors import ChecksumError
 from lance_format.file.container.block_sums import Values, find_mismatch
 from lance_format.file.container.seal import SUM_TYPE, Seal
 from lance_format.file.container.search_cache import Key, SearchCache
-from lance_format.kernels.file_reads import read_blocks, room_for
+from lance_format.kernels.files.file_reads import read_blocks, room_for
+from lance_format.kernels.files.xxh3 import MIN_BLOCK_BYTES
 from lance_format.kernels.jit import is_compiler_imported
-from lance_format.kernels.xxh3 import MIN_BLOCK_BYTES
 from lance_format.object_store.store import check_ranges
 
 _UNIT_BYTES = 64 * 1024

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.kernels.integer_hashes import find_numbers, number_distinct
+from lance_format.kernels.columns.integer_hashes import find_numbers, number_distinct
 from lance_format.lazy_dataclasses import dataclass
 
 Int64Array = npt.NDArray[np.int64]

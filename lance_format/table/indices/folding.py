@@ -13,7 +13,7 @@ import string
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.trigrams import OTHER, ZERO
+from lance_format.kernels.texts.trigrams import OTHER, ZERO
 
 _SERIES = """
 1d33+8=G 2074+6=4 2080+10=0 2460+9=1 24b6+26=a 24d0+26=a 32c0+9=1 3358+10=0 33e0+9=1 ff10+10=0 ff21+26=a

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.best_documents import find_best
-from lance_format.kernels.ranked_lists import Demands, RankedLists, SearchedRows
+from lance_format.kernels.texts.best_documents import find_best
+from lance_format.kernels.texts.ranked_lists import Demands, RankedLists, SearchedRows
 from lance_format.table.indices.texts.posting_list import PostingList
 from lance_format.table.text_search.postings import CorpusStatistics, QueryToken, steps_of
 

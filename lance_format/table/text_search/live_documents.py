@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.datatypes import Schema
-from lance_format.kernels.ranked_lists import NO_ROW
+from lance_format.kernels.texts.ranked_lists import NO_ROW
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment_list import FragmentList

@@ -8,7 +8,7 @@ from dataclasses import field
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.posting_lists import add_scores, match_phrase
+from lance_format.kernels.texts.posting_lists import add_scores, match_phrase
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.indices.texts.posting_list import Postings
 from lance_format.texts.bm25 import mean_length, token_weights

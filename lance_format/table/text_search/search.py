@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.errors import InvalidInputError
-from lance_format.kernels.ranked_lists import NO_ROW, SearchedRows
+from lance_format.kernels.texts.ranked_lists import NO_ROW, SearchedRows
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.query import (
     BooleanQuery,

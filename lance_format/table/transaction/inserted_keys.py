@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_format.kernels.bloom_filter import hash_values, insert_hashes
+from lance_format.kernels.columns.bloom_filter import hash_values, insert_hashes
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyroaring
 
-from lance_format.kernels.trigrams import NUM_TOKENS, gather_trigrams
+from lance_format.kernels.texts.trigrams import NUM_TOKENS, gather_trigrams
 from lance_format.table.indices.folding import symbols_of_characters
 
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.kernels.best_documents import bound_blocks
-from lance_format.kernels.ranked_lists import NO_ROW, SearchedRows
+from lance_format.kernels.texts.best_documents import bound_blocks
+from lance_format.kernels.texts.ranked_lists import NO_ROW, SearchedRows
 from lance_format.table.indices.texts.posting_list import PostingList, StoredPositions
 from lance_format.table.text_search.best_rows import find_best_rows
 from lance_format.table.text_search.hits import Hits
 from lance_format.table.text_search.postings import CorpusStatistics, QueryToken, find_phrase, score_documents
-from tests.kernels.test_posting_lists import encode, encode_positions
+from tests.kernels.texts.test_posting_lists import encode, encode_positions
 
 TOKENS = ["owl", "emu", "ox", "wren"]
 

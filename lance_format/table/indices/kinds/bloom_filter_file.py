@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyroaring
 
-from lance_format.kernels.bloom_filter import insert_hashes
+from lance_format.kernels.columns.bloom_filter import insert_hashes
 from lance_format.row_numbers import to_bitmap
 from lance_format.table.indices.kinds.bloom_filter_index import (
     BLOOM_COLUMNS,

@@ -28,7 +28,7 @@ from lance_format.errors import CorruptFileError
 from lance_format.expressions import nodes
 from lance_format.expressions.nodes import Expression, Literal, walk
 from lance_format.half_floats import is_nan
-from lance_format.kernels.bloom_filter import find_hashes, hash_values
+from lance_format.kernels.columns.bloom_filter import find_hashes, hash_values
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.named_rows import NamedRows

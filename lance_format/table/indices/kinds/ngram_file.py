@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyroaring
 
-from lance_format.kernels.trigrams import NUM_TOKENS, gather_trigrams
+from lance_format.kernels.texts.trigrams import NUM_TOKENS, gather_trigrams
 from lance_format.table.indices.folding import symbols_of_characters
 from lance_format.table.indices.kinds.ngram_index import NGRAM_COLUMNS, NGRAM_FILE
 from lance_format.table.indices.row_finder import RowIds

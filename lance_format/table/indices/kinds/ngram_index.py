@@ -4,7 +4,7 @@ The only file, `ngram_postings.lance`, has a row per token, and no other rows in
 
 | column | |
 |---|---|
-| `tokens` | uint32: the number of a trigram, see `lance_format.kernels.trigrams`; 0 stands for null |
+| `tokens` | uint32: the number of a trigram, see `lance_format.kernels.texts.trigrams`; 0 stands for null |
 | `posting_list` | a 64-bit Roaring bitmap of ids |
 
 Texts are folded before: see `lance_format.table.indices.folding`. Ids are stable ones if the table has these and the
@@ -26,7 +26,7 @@ from lance_format.errors import CorruptFileError
 from lance_format.expressions import nodes
 from lance_format.expressions.nodes import Call, Expression, Literal
 from lance_format.expressions.patterns import literal_texts
-from lance_format.kernels.trigrams import NUM_TOKENS, gather_trigrams
+from lance_format.kernels.texts.trigrams import NUM_TOKENS, gather_trigrams
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.folding import symbols_of_characters

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.kernels.posting_list_encoding import count_occurrences, gather_occurrences
+from lance_format.kernels.texts.posting_list_encoding import count_occurrences, gather_occurrences
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.indices.row_finder import RowIds
 from lance_format.texts.tokenizing import Tokenizer

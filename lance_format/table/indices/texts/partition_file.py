@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.kernels.posting_list_encoding import GROUP_BLOCKS, encode_positions, encode_postings
-from lance_format.kernels.posting_lists import BLOCK_ROWS
+from lance_format.kernels.texts.posting_list_encoding import GROUP_BLOCKS, encode_positions, encode_postings
+from lance_format.kernels.texts.posting_lists import BLOCK_ROWS
 from lance_format.table.indices.texts.gathered_tokens import GatheredTokens, PostingLists
 from lance_format.table.indices.written_parts import OpenFile, write_file
 from lance_format.texts.bm25 import mean_length, token_weights

@@ -7,8 +7,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.kernels.best_documents import bound_blocks
-from lance_format.kernels.posting_lists import BLOCK_ROWS, decode_early_positions, decode_positions, decode_postings
+from lance_format.kernels.texts.best_documents import bound_blocks
+from lance_format.kernels.texts.posting_lists import (
+    BLOCK_ROWS,
+    decode_early_positions,
+    decode_positions,
+    decode_postings,
+)
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.indices.texts.index_files import PartFile
 

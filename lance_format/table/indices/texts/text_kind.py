@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 
 from lance_format.datatypes import Field
 from lance_format.errors import LanceError, NotSupportedError
-from lance_format.kernels.posting_lists import BLOCK_ROWS
+from lance_format.kernels.texts.posting_lists import BLOCK_ROWS
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import index_pb2
 from lance_format.table.format.index_metadata import IndexMetadata

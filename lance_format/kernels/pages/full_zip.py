@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
-from lance_format.kernels.mini_block import read_integer
+from lance_format.kernels.pages.mini_block import read_integer
 from lance_format.kernels.words import copy_bytes
 
 U8 = npt.NDArray[np.uint8]

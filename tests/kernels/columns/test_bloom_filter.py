@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lance_format.kernels.bloom_filter import find_hashes, hash_values, insert_hashes
+from lance_format.kernels.columns.bloom_filter import find_hashes, hash_values, insert_hashes
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.kernels.posting_lists import decode_early_positions, decode_positions, decode_postings, match_phrase
+from lance_format.kernels.texts.posting_lists import (
+    decode_early_positions,
+    decode_positions,
+    decode_postings,
+    match_phrase,
+)
 
 Postings = list[tuple[int, list[int]]]
 """Documents, and the positions of the token in each."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.fsst import ESCAPE, HASH_SLOTS, hash_slot, index_symbols, low_bytes
+from lance_format.kernels.compression.fsst import ESCAPE, HASH_SLOTS, hash_slot, index_symbols, low_bytes
 from lance_format.kernels.jit import kernel
 from lance_format.kernels.words import load_word
 

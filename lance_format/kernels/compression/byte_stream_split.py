@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lance_format.kernels.compression.lz4 import decode_block
 from lance_format.kernels.jit import kernel
-from lance_format.kernels.lz4 import decode_block
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.posting_lists import F32, I64, U8, U32
+from lance_format.kernels.texts.posting_lists import F32, I64, U8, U32
 
 U64 = npt.NDArray[np.uint64]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lance_format.kernels.trigrams import NUM_TOKENS, OTHER, ZERO, gather_trigrams
+from lance_format.kernels.texts.trigrams import NUM_TOKENS, OTHER, ZERO, gather_trigrams
 
 SYMBOLS = np.full(300, OTHER, np.uint64)
 SYMBOLS[[ord(letter) for letter in "abc"]] = [11, 12, 13]

@@ -1,6 +1,6 @@
 """Posting lists of text indices: gathering the occurrences of tokens, and encoding them.
 
-See `lance_format.kernels.posting_lists` for their blocks. Impacts of some documents bound the scores of these: for each
+See `posting_lists.py` for their blocks. Impacts of some documents bound the scores of these: for each
 frequency that no document exceeds which is as short, they tell it and the length class of the shortest such document:
 
     varint last document │ varint number of pairs │ (varint frequency │ varint length class) …
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
-from lance_format.kernels.posting_lists import BLOCK_ROWS, length_norm
+from lance_format.kernels.texts.posting_lists import BLOCK_ROWS, length_norm
 
 U8 = npt.NDArray[np.uint8]
 U32 = npt.NDArray[np.uint32]

@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from lance_format.kernels.jit import kernel
-from lance_format.kernels.posting_lists import F32, I64, U32, decode_block, decode_positions, impact, match_phrase
-from lance_format.kernels.ranked_lists import NO_ROW, U64, Best, Cursors, Demands, RankedLists, SearchedRows
+from lance_format.kernels.texts.posting_lists import F32, I64, U32, decode_block, decode_positions, impact, match_phrase
+from lance_format.kernels.texts.ranked_lists import NO_ROW, U64, Best, Cursors, Demands, RankedLists, SearchedRows
 
 _NO_DOCUMENT = 1 << 32
 

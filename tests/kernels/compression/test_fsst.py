@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.kernels import fsst, fsst_training
+from lance_format.kernels.compression import fsst, fsst_training
 from tests.compression import blocks
 
 _ALPHABET = [b"a", b"b", b"ab", b"abc", b"cab", b"abcabcab", b"\0", b"\0\0", b"\xff\xff\xff"]

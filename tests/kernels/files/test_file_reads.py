@@ -12,7 +12,7 @@ import xxhash
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lance_format.kernels.file_reads import read_blocks, room_for
+from lance_format.kernels.files.file_reads import read_blocks, room_for
 
 SIZE = 300_288
 CONTENT = np.random.default_rng(0).bytes(SIZE)

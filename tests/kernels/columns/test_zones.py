@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.kernels import zones as kernels
+from lance_format.kernels.columns import zones as kernels
 
 _PIECES = st.lists(st.sampled_from([b"", b"\x00", b"a", b"ab", b"12345678", b"\xff" * 8, b"https://www."]), max_size=5)
 _STRINGS = st.lists(_PIECES.map(b"".join), min_size=1, max_size=40)

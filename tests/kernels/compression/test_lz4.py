@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.kernels import lz4 as kernels
+from lance_format.kernels.compression import lz4 as kernels
 
 _GUARD = 0xA5
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.kernels import mini_block as kernels
+from lance_format.kernels.pages import mini_block as kernels
 
 _GAP = 10
 

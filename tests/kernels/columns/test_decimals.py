@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lance_format.kernels.decimals import are_within
+from lance_format.kernels.columns.decimals import are_within
 
 MOST = 10**18 - 1
 

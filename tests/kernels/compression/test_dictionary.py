@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.kernels import dictionary as kernels
+from lance_format.kernels.compression import dictionary as kernels
 
 
 def _number(values: list[object]) -> tuple[list[int], list[int]]:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.kernels.integer_hashes import find_numbers, number_distinct
+from lance_format.kernels.columns.integer_hashes import find_numbers, number_distinct
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 CLOSE = st.integers(-3, 3)

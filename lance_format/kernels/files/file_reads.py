@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lance_format.kernels.files.xxh3 import LANES, sum_block
 from lance_format.kernels.jit import instructions, kernel
 from lance_format.kernels.words import copy_bytes
-from lance_format.kernels.xxh3 import LANES, sum_block
 from lance_format.memory import empty
 
 U8 = npt.NDArray[np.uint8]

@@ -7,7 +7,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_format.kernels.xxh3 import MIN_BLOCK_BYTES, sum_blocks
+from lance_format.kernels.files.xxh3 import MIN_BLOCK_BYTES, sum_blocks
 
 
 @settings(deadline=None)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.kernels import bitpacking as kernels
+from lance_format.kernels.compression import bitpacking as kernels
 
 _ORDER = [0, 4, 2, 6, 1, 5, 3, 7]
 

@@ -1,0 +1,1 @@
+"""Kernels of aggregation: rows of groups, and values of each group."""

@@ -1,0 +1,1 @@
+"""Kernels over values of columns in memory: selected, bounded, hashed, searched."""

@@ -1,0 +1,1 @@
+"""Kernels of compressions: values to bytes and back."""

@@ -1,0 +1,1 @@
+"""Kernels over bytes of files: reads from descriptors, and checksums."""

@@ -1,0 +1,1 @@
+"""Kernels of page layouts: chunks, entries, levels, offsets."""

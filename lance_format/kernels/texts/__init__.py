@@ -1,0 +1,1 @@
+"""Kernels of texts: tokens, trigrams, posting lists."""
