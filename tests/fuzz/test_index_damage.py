@@ -22,6 +22,7 @@ def test_verify_notices_what_a_search_notices(tmp_path: Path, name: str, cases: 
     assert found["both"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_a_repair_mends_an_index(tmp_path: Path, name: str) -> None:
     kind, path = KINDS[name], tmp_path / "t"

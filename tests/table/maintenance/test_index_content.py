@@ -102,6 +102,7 @@ def test_ids_that_have_not_been_given_are_found(tmp_path: Path, kind: str) -> No
     assert "ids up to 99 have been given" in problem.detail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_moved_and_deleted_rows_are_no_problems(tmp_path: Path, kind: str, stable: bool) -> None:
