@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.neighbor_graphs import build_graph, connect_graph
+from lance_format.kernels.vectors.neighbor_graphs import build_graph, connect_graph
 from lance_format.lazy_dataclasses import dataclass
 
 F32 = npt.NDArray[np.float32]

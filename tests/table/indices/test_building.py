@@ -176,7 +176,7 @@ def test_parts(tmp_path: Path) -> None:
     [
         ("b", "ZONEMAP", {}, InvalidInputError, "'b'"),
         (["a", "n"], "ZONEMAP", {}, InvalidInputError, "of one"),
-        ("a", "RTREE", {}, NotSupportedError, "RTREE cannot be made; ZONEMAP, .* and IVF_SQ can"),
+        ("a", "RTREE", {}, NotSupportedError, "RTREE cannot be made; ZONEMAP, .* and IVF_HNSW_SQ can"),
         ("a", None, {}, InvalidInputError, "IndexConfig"),
         ("a", IndexConfig("ZONEMAP", {"rows_per_zone": 0}), {}, InvalidInputError, "rows_per_zone is 0"),
         ("a", IndexConfig("ZONEMAP", {"rows_per_zone": True}), {}, InvalidInputError, "rows_per_zone is True"),
