@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectInfo, ObjectStore, remove_if_empty
@@ -81,16 +81,19 @@ def remove_files(
             advance(Work.DELETING, 0, each.info.size_bytes)
             if each.info.path not in failed:
                 each.count(counts)
-                directories.update(_directories_of(each.info.path, directory))
+                directories |= directories_of([each.info.path], directory)
     return directories
 
 
-def _directories_of(path: str, directory: TableDirectory) -> Iterator[str]:
-    """Yield the directories of a file, except those directly below that of the table."""
-    above = path.rpartition("/")[0]
-    while "/" in directory.relative(above):
-        yield above
-        above = above.rpartition("/")[0]
+def directories_of(paths: Iterable[str], directory: TableDirectory) -> set[str]:
+    """Return the directories of some files, such as those of indices, except those directly below that of the table."""
+    found: set[str] = set()
+    for path in paths:
+        above = path.rpartition("/")[0]
+        while "/" in directory.relative(above):
+            found.add(above)
+            above = above.rpartition("/")[0]
+    return found
 
 
 def remove_directories(store: ObjectStore, directories: Iterable[str]) -> None:

@@ -31,6 +31,7 @@ from lance_format.table.fragments.writer import list_data_files
 from lance_format.table.transaction.operations import Operation
 from lance_format.table.versions.checkout import check_out
 from lance_format.table.versions.commit import Precondition
+from lance_format.table.versions.garbage import directories_of, remove_directories
 from lance_format.table.versions.history import load_history
 from lance_format.table.versions.named_files import named_files
 from lance_format.table.versions.open_table import OpenTable
@@ -373,9 +374,10 @@ def delete_unnamed(
         for version in history.names:
             if version > after:
                 used.update(named_files(history.load(version), directory))
-        for path in written:
-            if path not in used and path.rpartition("/")[0] not in used:
-                directory.store.delete(path)
+        unnamed = [path for path in written if path not in used and path.rpartition("/")[0] not in used]
+        for path in unnamed:
+            directory.store.delete(path)
+        remove_directories(directory.store, directories_of(unnamed, directory))
 
 
 def _land(draft: Draft, plan: ChangePlan[R, T], results: Sequence[R]) -> TableVersion | None:

@@ -40,6 +40,7 @@ from lance_format.table.fragments.writer import (
 from lance_format.table.transaction.operations import Delete, Operation, Update
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.commit import DEFAULT_RETRY, Precondition, RetryPolicy, commit
+from lance_format.table.versions.garbage import directories_of, remove_directories
 from lance_format.table.versions.history import History, load_history, load_latest
 from lance_format.version import FileVersion
 
@@ -365,6 +366,8 @@ class Draft:
         self._delete_files(paths)
 
     def _delete_files(self, paths: Iterable[str]) -> None:
-        for path in paths:
+        files = list(paths)
+        for path in files:
             with contextlib.suppress(StorageError):
                 self.table.store.delete(path)
+        remove_directories(self.table.store, directories_of(files, self.table.directory))

@@ -194,6 +194,7 @@ def test_tasks_run_anywhere(tmp_path: Path, kind: str) -> None:
     plan.commit(table, results)
     plan.discard_lost(table)
     assert len(index_files(tmp_path)) == num_files
+    assert len(list((tmp_path / "_indices").iterdir())) == len(plan.tasks)
     assert len(covered(table)) == len(plan.tasks)
     assert sorted(itertools.chain(*covered(table))) == [0, 1, 2, 3, 4]
     assert found(table, "a = 77") == [77]
@@ -202,6 +203,7 @@ def test_tasks_run_anywhere(tmp_path: Path, kind: str) -> None:
     other.tasks[0].execute(table)  # its result is lost
     other.abort(table, ended)
     assert len(index_files(tmp_path)) == num_files
+    assert len(list((tmp_path / "_indices").iterdir())) == len(plan.tasks)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -214,6 +216,7 @@ def test_a_failed_index_leaves_no_files(tmp_path: Path, kind: str, monkeypatch: 
     with pytest.raises(LanceError):
         lance_format.dataset(tmp_path).create_scalar_index("a", kind)
     assert index_files(tmp_path) == []
+    assert not list((tmp_path / "_indices").glob("*"))
     assert path.exists()
     assert lance_format.dataset(tmp_path).version == table.version
 
