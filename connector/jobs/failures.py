@@ -14,6 +14,7 @@ from lance_format import LanceError
 _OF_LIBRARY = re.compile(r"^lance_format\.errors\.(\w+): (.*)$", re.MULTILINE)
 _OF_DRIVER = re.compile(r" Python data source lance: (\w+): (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 _OF_PYTHON = re.compile(r"^([\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)$", re.MULTILINE)
+_OF_JAVA = re.compile(r"^: [\w.$]+: (.*)$", re.MULTILINE)
 
 
 class JobFailedError(LanceError, RuntimeError):
@@ -53,5 +54,6 @@ def explain(error: Exception, description: str) -> LanceError:
         return found
     text = str(error)
     reasons = _OF_PYTHON.findall(text)
+    reasons = reasons or _OF_JAVA.findall(text)[:1]  # As of a worker that died, after a line about the call.
     reason = reasons[-1] if reasons else text.strip().partition("\n")[0]
     return JobFailedError(f"the job {description!r} failed, and its change was not committed: {reason.strip()}")

@@ -26,7 +26,7 @@ from connector.jobs.failures import explain
 from connector.jobs.labels import labelled
 from connector.jobs.sizes import needs_job
 from connector.write.writer import delete_files
-from lance_format import ChangePlan, LanceDataset
+from lance_format import ChangePlan, LanceDataset, RetryableCommitConflictError, VersionNotFoundError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,7 +63,8 @@ def run(spark: SparkSession | None, dataset: LanceDataset, plan: ChangePlan[Any,
     LanceError
         If a task or the commit fails. No file is left, unless it is unclear whether the commit landed.
     RetryableCommitConflictError
-        If another writer changed the same rows: plan the change again.
+        If another writer changed the same rows, or a cleanup removed the version that the change was planned on: plan
+        the change again.
     """
     outcome = plan.commit(dataset, execute(spark, dataset, plan, description=description))
     plan.discard_lost(dataset)
@@ -74,10 +75,16 @@ def execute(spark: SparkSession | None, dataset: LanceDataset, plan: ChangePlan[
     """Run the tasks of a planned change, and return their results without committing them; see `run`."""
     tasks = list(plan.tasks)
     size = plan.input_bytes(dataset)
-    if tasks and needs_job(spark, size):
-        assert spark is not None
-        return _run_job(spark, dataset, plan, tasks, description)
-    return _run_here(dataset, plan, tasks, 1 if spark is None else _THREADS)
+    try:
+        if tasks and needs_job(spark, size):
+            assert spark is not None
+            return _run_job(spark, dataset, plan, tasks, description)
+        return _run_here(dataset, plan, tasks, 1 if spark is None else _THREADS)
+    except VersionNotFoundError as error:
+        raise RetryableCommitConflictError(
+            f"{error}: a cleanup removed version {plan.read_version}, which the job {description!r} was planned on;"
+            " nothing was changed: run it again on the latest version"
+        ) from error
 
 
 def _run_here(dataset: LanceDataset, plan: ChangePlan[Any, T], tasks: Sequence[Any], num_threads: int) -> list[Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -161,6 +163,36 @@ def test_a_failed_job_raises_the_error_of_the_task(spark: SparkSession, table: l
         run(spark, table, table.plan_add_columns(failing, **SPLIT), description="add odd")
     assert files(table.uri) == before
     assert spark.getTags() == set()
+
+
+@lance_format.batch_udf(pa.schema({"odd": pa.int64()}))
+def dying(_batch: pa.RecordBatch) -> pa.RecordBatch:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+@pytest.mark.slow
+def test_the_error_of_a_job_whose_worker_died_says_so(spark: SparkSession, table: lance_format.LanceDataset) -> None:
+    before = files(table.uri)
+    with pytest.raises(JobFailedError, match=r"^the job 'add odd' failed, and .* Python worker exited unexpectedly"):
+        run(spark, table, table.plan_add_columns(dying, **SPLIT), description="add odd")
+    assert files(table.uri) == before
+
+
+@pytest.mark.parametrize("is_job", [False, True])
+def test_a_job_whose_version_was_removed_may_be_planned_again(
+    spark: SparkSession, table: lance_format.LanceDataset, is_job: bool
+) -> None:
+    plan = table.plan_update({"name": "upper(name)"}, **SPLIT)
+    rival = lance_format.dataset(table.uri)
+    rival.update_config({"a": "b"})
+    rival.cleanup_old_versions(versions=[1])
+    with (
+        job_from(spark, 0 if is_job else None),
+        pytest.raises(RetryableCommitConflictError, match=r"a cleanup removed version 1, .* 'update birds'"),
+    ):
+        run(spark, table, plan, description="update birds")
+    assert leftovers(Path(table.uri)) == set()
 
 
 def test_a_failure_in_threads_leaves_no_file(spark: SparkSession, table: lance_format.LanceDataset) -> None:

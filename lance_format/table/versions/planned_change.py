@@ -24,8 +24,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from lance_format.arguments import checked_methods
-from lance_format.errors import InvalidInputError, LanceError
+from lance_format.errors import CommitStateUnknownError, InvalidInputError, LanceError, VersionNotFoundError
 from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.writer import list_data_files
 from lance_format.table.transaction.operations import Operation
@@ -217,7 +218,8 @@ class ChangePlan(ABC, Generic[R, T]):
         InvalidInputError
             If there is not one result per task of this plan. Nothing is changed, and no file deleted.
         RetryableCommitConflictError
-            If another writer changed the same rows: plan the change again. The files of the results are deleted.
+            If another writer changed the same rows, or a cleanup removed the versions since the plan was made: plan the
+            change again. The files of the results are deleted.
         CommitStateUnknownError
             If it is unclear whether the commit landed. The files are kept.
         """
@@ -225,14 +227,39 @@ class ChangePlan(ABC, Generic[R, T]):
 
     def _commit(self, dataset: OpenTable, given: list[R], *, keeps_rows: bool = False) -> T:
         """Commit results; see `Draft` for the keeping of rows."""
-        table = check_out(dataset._table, self.read_version)
-        landed = table.history().find_transaction(self.uuid, self.read_version)
+        table = self.find_planned(dataset)
+        landed = self._find_landed(table)
         if landed is not None:
             dataset._table = dataclasses.replace(table, manifest=landed)
         else:
             with Draft(table, self.uuid, self._paths(table, given), is_shared=True, keeps_rows=keeps_rows) as draft:
                 dataset._table = _land(draft, self, given) or dataset._table
         return self.outcome(given)
+
+    def find_planned(self, dataset: OpenTable) -> TableVersion:
+        """Return the version that the change was planned on, from the dataset if a cleanup has removed it.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If it was removed, and the dataset is at another version.
+        """
+        try:
+            return check_out(dataset._table, self.read_version)
+        except VersionNotFoundError:
+            if dataset._table.manifest.version != self.read_version:
+                raise
+            return dataset._table
+
+    def _find_landed(self, table: TableVersion) -> Manifest | None:
+        """Return the version that an earlier commit of the plan made, or None."""
+        try:
+            return table.history().find_transaction(self.uuid, self.read_version)
+        except VersionNotFoundError as error:
+            raise CommitStateUnknownError(
+                f"{error}: a cleanup removed it, so that it cannot be told whether the change was committed before; no"
+                " file was deleted. Look at the latest version before running it again"
+            ) from error
 
     def abort(self, dataset: OpenTable, results: Iterable[R] = ()) -> None:
         """Delete the files that tasks have written, unless they are part of the table.
@@ -249,7 +276,7 @@ class ChangePlan(ABC, Generic[R, T]):
             If a result is of another plan. No file is deleted.
         """
         ended = self.own(results)
-        table = check_out(dataset._table, self.read_version)
+        table = self.find_planned(dataset)
         Draft(table, self.uuid, self._paths(table, ended)).discard()
 
     def discard_lost(self, dataset: OpenTable) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,7 @@ from lance_format.file import LanceFileReader
 from lance_format.table.indices.building import ChangedIndices
 from lance_format.table.versions.planned_change import ChangePlan
 from tests.processes import context
+from tests.table.leftovers import leftovers
 
 ROWS = 20_000
 SPLIT = {"split_size_bytes": 20_000}
@@ -287,6 +289,21 @@ def test_a_commit_that_collides_leaves_no_file(change: Change, tmp_path: Path) -
     with pytest.raises(RetryableCommitConflictError):
         plan.commit(table, results)
     assert files(table) == before
+
+
+@pytest.mark.slow
+def test_a_commit_after_a_cleanup_of_its_version_lands_or_collides(change: Change, tmp_path: Path) -> None:
+    table = write(tmp_path, change)
+    plan, planned_on = change.plan(table), table.version
+    results = execute(plan, table)
+    other = lance_format.dataset(table.uri)
+    other.update_config({"a": "b"})
+    other.cleanup_old_versions(versions=[planned_on])
+    with contextlib.suppress(RetryableCommitConflictError):
+        plan.commit(table, results)
+        assert table.version == other.version + 1
+    lance_format.dataset(table.uri).validate()
+    assert leftovers(Path(table.uri)) == set()
 
 
 @pytest.fixture(scope="module")

@@ -152,7 +152,7 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
         given = self.checked(results)
         if not self.key:
             raise InvalidInputError("a delta without a key has no upserts; commit it by `commit`")
-        planned = check_out(dataset._table, self.read_version)
+        planned = self.find_planned(dataset)
         try:
             return self._commit(dataset, given, keeps_rows=True)
         except RetryableCommitConflictError:
@@ -185,7 +185,7 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
         return again.commit(dataset, [changes])
 
     def _commit(self, dataset: OpenTable, given: list[RowDeltaChanges], *, keeps_rows: bool = False) -> RowDeltaResult:
-        planned = check_out(dataset._table, self.read_version)
+        planned = self.find_planned(dataset)
         same_table(planned.directory, self.read_version, self.read_uuid)(planned.manifest)
         return WriterPlan._commit(self, dataset, given, keeps_rows=keeps_rows)
 
