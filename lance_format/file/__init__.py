@@ -10,6 +10,7 @@ from lance_format.file.container.footer import MAX_TAIL_BYTES
 from lance_format.file.container.held_source import HeldSource
 from lance_format.file.container.recovered_sums import RecoveringStore
 from lance_format.file.container.search_cache import DEFAULT_CACHE_BYTES, SearchCache
+from lance_format.file.container.verified_reader import CHECKSUM_REMEDY
 from lance_format.file.container.zone_entries import check_zone_index, names_zones, without_zones
 from lance_format.file.reading.column_reader import PageSizes
 from lance_format.file.reading.file_end import Verification
@@ -36,6 +37,7 @@ from lance_format.file.zones.collector import ROWS_PER_ZONE
 from lance_format.file.zones.seeds import Seed
 
 __all__ = [
+    "CHECKSUM_REMEDY",
     "BlobFile",
     "DEFAULT_CACHE_BYTES",
     "ROWS_PER_ZONE",

@@ -28,7 +28,7 @@ Vector = npt.NDArray[Any]
 _KERNELS: Mapping[str, Callable[[Any, Any, Any], int]] = MappingProxyType(
     {"l2": squared_distances, "cosine": cosine_distances, "dot": dot_distances, "hamming": hamming_distances}
 )
-_ALIASES = MappingProxyType({"euclidean": "l2"})
+METRIC_ALIASES = MappingProxyType({"euclidean": "l2"})
 
 
 def vectors_of(array: pa.Array) -> Vectors:
@@ -63,7 +63,7 @@ def parse_metric(text: str) -> str:
         If there is none of that name.
     """
     name = text.lower()
-    name = _ALIASES.get(name, name)
+    name = METRIC_ALIASES.get(name, name)
     if name not in _KERNELS:
         raise InvalidInputError(f"metric is {text!r}; use one of {', '.join(_KERNELS)}")
     return name

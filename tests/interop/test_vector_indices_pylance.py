@@ -313,6 +313,9 @@ def test_damage_is_found_by_checksums_and_located(tmp_path: Path, kind: str, nam
             lance_format.dataset(path).to_table(["id"], nearest=nearest)
         assert (raised.value.path or "").endswith(f"{file.parent.name}/{name}")
         assert raised.value.offset is not None
+        assert raised.value.what.startswith("index 'v_idx': ")
+        assert raised.value.what.endswith("only the index is affected: verify with repair=True makes the index again")
+        assert "restore the file" not in raised.value.what
 
 
 @pytest.mark.parametrize(
@@ -424,6 +427,16 @@ WRONG_GRAPHS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+def test_both_names_of_the_metric(tmp_path: Path) -> None:
+    table = lance_format.write_dataset(_rows(np.random.default_rng(9), 0, 20), tmp_path / "t.lance")
+    config = IndexConfig("IVF_FLAT", {"metric": "dot", "distance_type": "dot"})
+    with pytest.raises(InvalidInputError, match="metric and distance_type are given; they are the same: leave one out"):
+        table.create_scalar_index("v", config)
+    with pytest.raises(InvalidInputError, match=r"distance_type is 'l3'; use one of l2, cosine, dot$"):
+        table.create_scalar_index("v", IndexConfig("IVF_FLAT", {"distance_type": "l3"}))
+    table.create_scalar_index("v", IndexConfig("IVF_FLAT", {"distance_type": "Euclidean"}))
+
+
 @pytest.mark.parametrize(("parameters", "message"), WRONG_GRAPHS, ids=str)
 def test_wrong_parameters_of_graphs(tmp_path: Path, parameters: dict[str, Any], message: str) -> None:
     table = lance_format.write_dataset(_rows(np.random.default_rng(9), 0, 20), tmp_path / "t.lance")
@@ -435,8 +448,9 @@ def test_wrong_parameters_of_graphs(tmp_path: Path, parameters: dict[str, Any], 
 
 WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("id", {}, NotSupportedError, "column 'id' is of type int64, which IVF_PQ indices made here cannot hold"),
-    ("v", {"metric": "hamming"}, InvalidInputError, "metric is 'hamming'"),
+    ("v", {"metric": "hamming"}, InvalidInputError, "metric is 'hamming'; use one of l2, cosine, dot$"),
     ("v", {"metric": "near"}, InvalidInputError, "metric is 'near'; use one of"),
+    ("v", {"metric": 3}, InvalidInputError, "metric is 3; use one of"),
     ("v", {"num_partitions": -1}, InvalidInputError, "num_partitions is -1"),
     ("v", {"num_partitions": 2**32}, InvalidInputError, "num_partitions is 4294967296; a whole number from 1 to"),
     ("v", {"num_partitions": 10**400}, InvalidInputError, "num_partitions is 1000"),

@@ -30,7 +30,7 @@ _MANY_RANGES = 4 * PROBED_RANGES
 _COPIED_BYTES = 64 * 1024
 """Of so few blocks the wanted part is copied, so that single rows do not keep the rest of them in memory."""
 
-REMEDY = (
+CHECKSUM_REMEDY = (
     "the storage, or what copied the file, has damaged it: restore the file or the table from a copy, or write its rows"
     " again; verify_checksums=False reads what is there"
 )
@@ -341,7 +341,7 @@ class VerifiedReader:
                 self._is_describing = False
         holding = f", which hold {what}," if what else ""
         return ChecksumError(
-            f"bytes {offset} to {end}{holding} are not those that were written; {REMEDY}",
+            f"bytes {offset} to {end}{holding} are not those that were written; {CHECKSUM_REMEDY}",
             path=self.path,
             offset=offset,
         )

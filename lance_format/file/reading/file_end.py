@@ -8,7 +8,7 @@ from lance_format.file.container.footer import FileMetadata, TailReader, read_me
 from lance_format.file.container.legacy_metadata import read_legacy_metadata
 from lance_format.file.container.seal import Seal, read_seal
 from lance_format.file.container.search_cache import Key, SearchCache
-from lance_format.file.container.verified_reader import REMEDY, VerifiedReader
+from lance_format.file.container.verified_reader import CHECKSUM_REMEDY, VerifiedReader
 from lance_format.lazy_dataclasses import dataclass
 
 
@@ -129,7 +129,8 @@ def read_verified_seal(tail: TailReader, verification: Verification) -> Seal | N
         return None
     seal = read_seal(tail)
     if verification.name and seal is None:
-        raise ChecksumError(f"the file has lost its checksums, which its name promises; {REMEDY}")
+        raise ChecksumError(f"the file has lost its checksums, which its name promises; {CHECKSUM_REMEDY}")
     if seal is not None and verification.name not in ("", seal.name):
-        raise ChecksumError(f"this is the file {seal.name[:300]!r}, in the place of {verification.name!r}; {REMEDY}")
+        found = f"this is the file {seal.name[:300]!r}, in the place of {verification.name!r}"
+        raise ChecksumError(f"{found}; {CHECKSUM_REMEDY}")
     return seal

@@ -1,4 +1,4 @@
-"""Opening the files of an index."""
+"""Opening the files of an index, and errors about them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 from lance_format.byte_io import RangeReader
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
-from lance_format.file import Verification
+from lance_format.file import CHECKSUM_REMEDY, Verification
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.versions.table_version import TableVersion
+
+_CURE = "verify with repair=True makes the index again"
 
 
 def index_path(table: TableVersion, index: IndexMetadata, name: str) -> str:
@@ -64,5 +66,28 @@ def opening(table: TableVersion, index: IndexMetadata, name: str) -> Iterator[tu
     except ObjectNotFoundError as error:
         raise DatasetNotFoundError(
             f"the file {path} of index {index.name!r} is missing; if a cleanup has removed this version of the table,"
-            " open the latest"
+            f" open the latest, or else {_CURE}"
         ) from error
+
+
+@contextlib.contextmanager
+def naming(index: IndexMetadata) -> Iterator[None]:
+    """Name an index in the errors that a block meets in its files, and what to do: the rows of the table are there.
+
+    Parameters
+    ----------
+    index : IndexMetadata
+
+    Raises
+    ------
+    CorruptFileError
+        If the block raises one.
+    """
+    try:
+        yield
+    except CorruptFileError as error:
+        name = f"index {index.name!r}"
+        if error.what.startswith(name):
+            raise
+        what = error.what.removesuffix(f"; {CHECKSUM_REMEDY}")
+        raise error.retold(f"{name}: {what}; only the index is affected: {_CURE}") from error

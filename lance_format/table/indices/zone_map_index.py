@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.errors import NotSupportedError
 from lance_format.file import ROWS_PER_ZONE
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.row_numbers import distinct
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.named_rows import NamedRows
-from lance_format.table.indices.opening import index_path, opening
+from lance_format.table.indices.opening import index_path, naming, opening
 from lance_format.table.indices.row_finder import UnusableError
 from lance_format.table.indices.zone_map import Located, ZoneNumbers, Zones, fragments_in_order
 from lance_format.table.indices.zone_map_file import ZONE_MAP_FILE, TooLargeError, ZoneMapFile
@@ -174,15 +174,13 @@ def load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataTyp
     if details is None:
         return None
     try:
-        with open_zone_map(table, index, value_type) as file:
+        with naming(index), open_zone_map(table, index, value_type) as file:
             loaded = LoadedZones(
                 file.read_zones(_most_zones(table, file.rows_per_zone), _MAX_BYTES), file.knows_null_rows
             )
     except (NotSupportedError, TooLargeError) as error:
         _LOGGER.info("index %r is not used: %s", index.name, error)
         return None
-    except CorruptFileError as error:
-        raise error.retold(f"index {index.name!r}: {error.what}") from error
     table.cache.put(key, loaded, loaded.zones.size_bytes)
     return loaded
 

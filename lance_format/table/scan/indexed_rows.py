@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 
-from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.errors import NotSupportedError
 from lance_format.expressions import BoundExpression, FieldPath, columns_of, conjunction, conjuncts
 from lance_format.expressions.pruning import rows_of_zones
 from lance_format.lazy_dataclasses import dataclass
@@ -30,7 +30,7 @@ from lance_format.table.indices.kinds import (
 )
 from lance_format.table.indices.kinds.bloom_filter_index import ZonesFound
 from lance_format.table.indices.named_rows import lacking_row
-from lance_format.table.indices.opening import index_path
+from lance_format.table.indices.opening import index_path, naming
 from lance_format.table.indices.row_finder import Finder, KnownForm, Question, RowIds, UnusableError, is_plain
 from lance_format.table.indices.zone_map import is_ordinary
 from lance_format.table.row_ids.index import split_addresses
@@ -197,15 +197,14 @@ def _ask(
 ) -> IndexedRows | None:
     finder = _USES[kind_of(index)].finder
     try:
-        if finder is None:
-            zones = bloom_filter_index.find_zones(table, index, question, covered)
-            return _in_zones(index, zones, covered, num_rows)
-        ids = finder(table, index, question)
+        with naming(index):
+            if finder is None:
+                zones = bloom_filter_index.find_zones(table, index, question, covered)
+                return _in_zones(index, zones, covered, num_rows)
+            ids = finder(table, index, question)
     except (NotSupportedError, UnusableError) as error:
         _LOGGER.info("index %r is not used: %s", index.name, error)
         return None
-    except CorruptFileError as error:
-        raise error.retold(f"index {index.name!r}: {error.what}") from error
     return None if ids is None else _placed(table, index, ids, covered, num_rows)
 
 

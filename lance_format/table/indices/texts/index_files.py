@@ -21,7 +21,7 @@ from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file import ColumnProjection, FileReader, column_indices
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.opening import index_path, opening
+from lance_format.table.indices.opening import index_path, naming, opening
 from lance_format.table.indices.single_rows import check_single_rows
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.texts.token_rules import TokenRules
@@ -141,14 +141,15 @@ def open_file(table: TableVersion, index: IndexMetadata, name: str) -> Iterator[
     """
     path = index_path(table, index, name)
     try:
-        with opening(table, index, name) as (source, verification):
-            reader = FileReader(source, table.cache, verification=verification)
-        try:
-            yield PartFile(reader, path)
-        finally:
-            reader.close()
-    except CorruptFileError as error:
-        raise error.retold(f"index {index.name!r}: {error.what}", path=path) from error
+        with naming(index):
+            with opening(table, index, name) as (source, verification):
+                reader = FileReader(source, table.cache, verification=verification)
+            try:
+                yield PartFile(reader, path)
+            except CorruptFileError as error:
+                raise error.retold(error.what, path=path) from error
+            finally:
+                reader.close()
     except NotSupportedError as error:
         raise NotSupportedError(f"index {index.name!r}: {error} ({path})") from error
 

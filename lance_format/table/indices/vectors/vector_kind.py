@@ -37,7 +37,7 @@ from lance_format.table.indices.vectors.vector_index import Partition, VectorInd
 from lance_format.table.indices.written_parts import WrittenParts, plan_row_update, write_part
 from lance_format.table.versions.table_version import Draft, TableVersion
 from lance_format.vectors.graphs import GraphParameters
-from lance_format.vectors.metrics import Vectors, check_metric, parse_metric, vectors_of
+from lance_format.vectors.metrics import METRIC_ALIASES, Vectors, vectors_of
 from lance_format.vectors.training import ModelParameters, VectorModel, as_compared, usable
 
 _LOGGER = logging.getLogger(__name__)
@@ -288,11 +288,14 @@ def _default_partitions(num_rows: int) -> int:
 
 def _take_metric(parameters: dict[str, Any]) -> str:
     """Remove the metric from parameters; it has the name of pylance, or that of the JVM connector."""
-    given = [parameters.pop(name) for name in ("metric", "distance_type") if name in parameters]
-    if len(given) > 1 or not all(isinstance(text, str) for text in given):
-        raise InvalidInputError(f"metric is {given!r}; one text is needed")
-    metric = parse_metric(given[0]) if given else "l2"
-    check_metric(metric, np.dtype(np.float32))
+    given = {name: parameters.pop(name) for name in ("metric", "distance_type") if name in parameters}
+    if len(given) > 1:
+        raise InvalidInputError("metric and distance_type are given; they are the same: leave one out")
+    name, text = next(iter(given.items()), ("metric", "l2"))
+    metric = text.lower() if isinstance(text, str) else ""
+    metric = METRIC_ALIASES.get(metric, metric)
+    if metric not in _METRICS:
+        raise InvalidInputError(f"{name} is {text!r}; use one of {', '.join(_METRICS)}")
     return metric
 
 

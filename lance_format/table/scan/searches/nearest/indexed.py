@@ -15,13 +15,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.errors import NotSupportedError
 from lance_format.table.format.field_paths import find_field
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import FRAGMENT_REUSE_INDEX, IndexMetadata
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.indices.catalog import kind_of
+from lance_format.table.indices.opening import naming
 from lance_format.table.indices.row_finder import RowIds, UnusableError
 from lance_format.table.indices.vectors.vector_index import VECTOR, VectorIndex, VectorIndexReader
 from lance_format.table.row_ids.index import row_addresses
@@ -83,8 +84,6 @@ class IndexSearch:
             except (NotSupportedError, UnusableError) as error:
                 _LOGGER.info("index %r is not used: %s", name, error)
                 continue
-            except CorruptFileError as error:
-                raise error.retold(f"index {name!r}: {error.what}; use_index=False searches without it") from error
             if len(metrics) == 1 and nearest.metric in (None, *metrics):
                 return cls(table, nearest, parts, metrics.pop())
         return None
@@ -144,7 +143,11 @@ class IndexSearch:
         for part in self._parts:
             rows = _Rows(self._find_rows, np.intersect1d(fragment_ids, part.covered_ids()), allowed)
             # Distances that are too large are infinite.
-            with VectorIndexReader(self._table, part) as reader, np.errstate(over="ignore", invalid="ignore"):
+            with (
+                naming(part),
+                VectorIndexReader(self._table, part) as reader,
+                np.errstate(over="ignore", invalid="ignore"),
+            ):
                 found.append(self._search_part(reader, vector, NearestRows.of(wanted, count), count, rows))
         return _united(found).first(count)
 
@@ -244,7 +247,7 @@ def _is_of(index: IndexMetadata, field_id: int) -> bool:
 
 
 def _metric_of(table: TableVersion, part: IndexMetadata, nearest: Nearest) -> str:
-    with VectorIndexReader(table, part) as reader:
+    with naming(part), VectorIndexReader(table, part) as reader:
         if reader.index.dimension != nearest.vector_type.dimension:
             raise UnusableError(f"its vectors have {reader.index.dimension} numbers")
         return reader.index.metric
