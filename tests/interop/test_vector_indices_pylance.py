@@ -450,7 +450,7 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("id", {}, NotSupportedError, "column 'id' is of type int64, which IVF_PQ indices made here cannot hold"),
     ("v", {"metric": "hamming"}, InvalidInputError, "metric is 'hamming'; use one of l2, cosine, dot$"),
     ("v", {"metric": "near"}, InvalidInputError, "metric is 'near'; use one of"),
-    ("v", {"metric": 3}, InvalidInputError, "metric is 3; use one of"),
+    ("v", {"metric": 3}, InvalidInputError, "metric is 3; text is needed"),
     ("v", {"num_partitions": -1}, InvalidInputError, "num_partitions is -1"),
     ("v", {"num_partitions": 2**32}, InvalidInputError, "num_partitions is 4294967296; a whole number from 1 to"),
     ("v", {"num_partitions": 10**400}, InvalidInputError, "num_partitions is 1000"),
