@@ -345,7 +345,7 @@ def test_damaged_files(tmp_path: Path, name: str, kind: str) -> None:
             continue
         assert found.num_rows <= 10  # The format has no checksums: codes and ids may be others.
     file.write_bytes(content[:100])
-    with pytest.raises(CorruptFileError, match="use_index=False"):
+    with pytest.raises(CorruptFileError, match="verify with repair=True makes the index again"):
         lance_format.dataset(tmp_path / "t.lance").to_table(nearest=nearest)
     file.unlink()
     with pytest.raises(lance_format.DatasetNotFoundError, match=name):

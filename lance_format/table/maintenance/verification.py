@@ -196,13 +196,28 @@ class VerifiedFiles:
 
 @dataclass(frozen=True, slots=True)
 class VerificationTask(ChangeTask[VerifiedFiles]):
-    """Verification of some fragments, or of all that is not a fragment."""
+    """Verification of some fragments, of a part of an index, or of what is neither.
+
+    Parameters
+    ----------
+    read_version : int
+    number : int
+        Number of the task within the plan.
+    uuid : str
+        The uuid of the plan.
+    fragments : tuple of FragmentMetadata
+    index_uuid : str, optional
+        Of the part of an index.
+    with_history : bool
+        Whether it verifies the manifest, and the history of the table.
+    """
 
     read_version: int
     number: int
     uuid: str
-    fragments: tuple[FragmentMetadata, ...]
-    with_table: bool
+    fragments: tuple[FragmentMetadata, ...] = ()
+    index_uuid: str | None = None
+    with_history: bool = False
 
     def run(self, table: TableVersion) -> VerifiedFiles:
         """See `ChangeTask`."""
@@ -210,14 +225,15 @@ class VerificationTask(ChangeTask[VerifiedFiles]):
         checked = [_check_fragment(table, fragment) for fragment in self.fragments]
         findings = [finding for each in checked for finding in each.findings]
         damaged: dict[str, None] = {}
-        if self.with_table:
-            findings += _check_manifest(table)
-            findings += _check_agreement(table)
-            for index in table.manifest.indices:
+        for index in table.manifest.indices:
+            if index.uuid == self.index_uuid:
                 found = list(_check_index(table, index))
                 findings += found
                 if any(finding.repair for finding in found):
                     damaged[index.uuid] = None
+        if self.with_history:
+            findings += _check_manifest(table)
+            findings += _check_agreement(table)
             findings += check_history(table.directory, table.manifest.branch, table.manifest.version)
         lost = tuple(rows for each in checked for rows in each.lost)
         recoverable = tuple(each.recoverable for each in checked if each.recoverable is not None)
@@ -269,8 +285,10 @@ def plan_verification(table: TableVersion, *, split_size_bytes: int = DEFAULT_SP
     uuid = str(uuids.uuid4())
     groups = list(_groups(table.manifest.fragments, split_size_bytes))
     version = table.manifest.version
-    tasks = [VerificationTask(version, 0, uuid, (), True)]
-    tasks += [VerificationTask(version, number, uuid, tuple(group), False) for number, group in enumerate(groups, 1)]
+    tasks = [VerificationTask(version, 0, uuid, with_history=True)]
+    tasks += [VerificationTask(version, number, uuid, fragments=tuple(group)) for number, group in enumerate(groups, 1)]
+    parts = dict.fromkeys(index.uuid for index in table.manifest.indices)
+    tasks += [VerificationTask(version, number, uuid, index_uuid=part) for number, part in enumerate(parts, len(tasks))]
     return VerificationPlan(version, tuple(tasks), uuid)
 
 

@@ -288,7 +288,7 @@ def test_the_version_before_a_compaction_holds_the_rows(tmp_path: Path) -> None:
     assert {rows.version for rows in lance_format.dataset(tmp_path).verify().lost} == {None}, "not with that column"
 
 
-@pytest.mark.parametrize(("unreachable", "number"), [("_indices", 0), ("/data/", 1)])
+@pytest.mark.parametrize(("unreachable", "number"), [("_indices", 2), ("/data/", 1)])
 def test_a_failure_of_the_storage_is_no_damage(tmp_path: Path, unreachable: str, number: int) -> None:
     """A repair would drop an index that cannot be read right now."""
     dataset = write(tmp_path)
