@@ -96,6 +96,21 @@ def _search_vectors(root: Path, rng: np.random.Generator, count: int, dimension:
     _compare("IVF_PQ, every second row", path, nearest={**nearest, "nprobes": 20}, filter="c < 500", prefilter=True)
 
 
+def _search_graphs(root: Path, rng: np.random.Generator, count: int, dimension: int) -> None:
+    """Compare indices with graphs, which pylance follows, and whose partitions we read as a whole."""
+    path = root / "graphs.lance"
+    table = lance_format.write_dataset(_vectors(rng, count, dimension), path)
+    queries = table.sample(_QUERIES, ["v"])["v"].combine_chunks().values.to_numpy().reshape(_QUERIES, -1) + 0.1
+    for library in (lance, lance_format):
+        start = time.perf_counter()
+        library.dataset(path).create_index("v", "IVF_HNSW_SQ", num_partitions=4, replace=True)
+        print(f"IVF_HNSW_SQ made by {library.__name__:20} {(time.perf_counter() - start) * 1e3:9.0f}")
+        for search in ({"nprobes": 4}, {"nprobes": 4, "ef": 100}):
+            ours, reference = _recall(path, queries, **search)
+            print(f"  recall with {search}: {ours:.2f}, by pylance {reference:.2f}")
+    _compare("IVF_HNSW_SQ, 4 partitions", path, nearest={"column": "v", "q": queries[0], "k": 10, "nprobes": 4})
+
+
 def _search_texts(root: Path, rng: np.random.Generator, count: int) -> None:
     path = root / "texts.lance"
     lance_format.write_dataset(_texts(rng, count), path)
@@ -123,6 +138,7 @@ def main() -> None:
     print(f"{'milliseconds':40} {'ours':>9} {'pylance':>9} {'ratio':>7}")
     with tempfile.TemporaryDirectory() as root:
         _search_vectors(Path(root), rng, arguments.vectors, arguments.dimension)
+        _search_graphs(Path(root), rng, arguments.vectors // 10, arguments.dimension)
         _search_texts(Path(root), rng, arguments.texts)
 
 

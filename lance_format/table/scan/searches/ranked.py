@@ -198,7 +198,10 @@ def filtered_addresses(table: TableVersion, options: ScanOptions) -> Addresses |
         columns=[], filter=options.filter, fragments=options.fragments, use_scalar_index=options.use_scalar_index
     )
     found = [addresses_of(rows) for rows in LanceScanner(table, scan).matching_rows()]
-    return np.sort(np.concatenate([np.zeros(0, np.uint64), *found]))
+    addresses = np.concatenate([np.zeros(0, np.uint64), *found])
+    if (addresses[1:] < addresses[:-1]).any():  # As where fragments are not in the order of their ids.
+        addresses.sort()
+    return addresses
 
 
 def _plan(table: TableVersion, options: ScanOptions, computed: Sequence[pa.Field]) -> Projection:
