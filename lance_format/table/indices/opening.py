@@ -86,8 +86,7 @@ def naming(index: IndexMetadata) -> Iterator[None]:
     try:
         yield
     except CorruptFileError as error:
-        name = f"index {index.name!r}"
-        if error.what.startswith(name):
+        if error.what.startswith(f"index {index.name!r}"):
             raise
         what = error.what.removesuffix(f"; {CHECKSUM_REMEDY}")
-        raise error.retold(f"{name}: {what}; only the index is affected: {_CURE}") from error
+        raise error.retold(f"index {index.name!r}: {what}; only the index is affected: {_CURE}") from error
