@@ -98,9 +98,9 @@ def greatest_ids(data: bytes | None, path: str) -> RowIds:
     found = []
     try:
         for high, content in _entries(data):  # type: ignore[arg-type]
-            low = (
-                pyroaring.BitMap.deserialize(content) if content else None
-            )  # None stands for all rows of the fragment.
+            if not content:  # It stands for all rows of the fragment.
+                continue
+            low = pyroaring.BitMap.deserialize(content)
             if low:
                 found.append(high << 32 | low.max())
     except (struct.error, ValueError, IndexError, TypeError) as error:
