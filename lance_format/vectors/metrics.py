@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -28,7 +28,7 @@ Vector = npt.NDArray[Any]
 _KERNELS: Mapping[str, Callable[[Any, Any, Any], int]] = MappingProxyType(
     {"l2": squared_distances, "cosine": cosine_distances, "dot": dot_distances, "hamming": hamming_distances}
 )
-METRIC_ALIASES = MappingProxyType({"euclidean": "l2"})
+_ALIASES = MappingProxyType({"euclidean": "l2"})
 
 
 def vectors_of(array: pa.Array) -> Vectors:
@@ -54,19 +54,28 @@ def _numbers(values: pa.Array) -> npt.NDArray[Any]:
     return numbers
 
 
-def parse_metric(text: str) -> str:
+def parse_metric(text: object, *, name: str = "metric", known: Collection[str] = tuple(_KERNELS)) -> str:
     """Return the name of a metric, given in any case.
+
+    Parameters
+    ----------
+    text : object
+        Other objects than texts name none.
+    name : str
+        Of the argument, for errors.
+    known : collection of str
+        The metrics to choose from.
 
     Raises
     ------
     InvalidInputError
         If there is none of that name.
     """
-    name = text.lower()
-    name = METRIC_ALIASES.get(name, name)
-    if name not in _KERNELS:
-        raise InvalidInputError(f"metric is {text!r}; use one of {', '.join(_KERNELS)}")
-    return name
+    lower = text.lower() if isinstance(text, str) else ""
+    found = _ALIASES.get(lower, lower)
+    if found not in known:
+        raise InvalidInputError(f"{name} is {text!r}; use one of {', '.join(known)}")
+    return found
 
 
 def default_metric(dtype: np.dtype[Any]) -> str:

@@ -153,26 +153,27 @@ def _prune(
 
 
 @kernel
-def _flood(neighbors: U32, counts: I32, first: int, is_reached: Bools, stack: I64) -> int:
-    """Mark the nodes that a node leads to at level 0, which are not marked yet."""
-    is_reached[first] = True
-    stack[0] = first
-    size = 1
-    while size:
-        size -= 1
-        node = stack[size]
+def _adjacent(neighbors: U32, counts: I32, num_nodes: int, forwards: bool, bounds: I64) -> U32:
+    """Return the neighbours of nodes at level 0, or the nodes that have them as such, and set the bounds of each."""
+    bounds[:] = 0
+    for node in range(num_nodes):
         for index in range(counts[node]):
-            neighbor = neighbors[node, index]
-            if not is_reached[neighbor]:
-                is_reached[neighbor] = True
-                stack[size] = neighbor
-                size += 1
-    return size
+            bounds[(node if forwards else np.int64(neighbors[node, index])) + 1] += 1
+    for node in range(num_nodes):
+        bounds[node + 1] += bounds[node]
+    found, places = np.empty(bounds[num_nodes], np.uint32), bounds[:num_nodes].copy()
+    for node in range(num_nodes):
+        for index in range(counts[node]):
+            neighbor = np.int64(neighbors[node, index])
+            owner, other = (node, neighbor) if forwards else (neighbor, node)
+            found[places[owner]] = other
+            places[owner] += 1
+    return found
 
 
 @kernel
-def _flood_back(sources: U32, bounds: I64, first: int, is_reached: Bools, stack: I64) -> int:
-    """Mark the nodes that lead to a node, which are not marked yet; `sources` are those with it as a neighbour."""
+def _flood(adjacent: U32, bounds: I64, first: int, is_reached: Bools, stack: I64) -> int:
+    """Mark the nodes that are reached from a node, and are not marked yet."""
     is_reached[first] = True
     stack[0] = first
     size = 1
@@ -180,30 +181,12 @@ def _flood_back(sources: U32, bounds: I64, first: int, is_reached: Bools, stack:
         size -= 1
         node = stack[size]
         for index in range(bounds[node], bounds[node + 1]):
-            source = sources[index]
-            if not is_reached[source]:
-                is_reached[source] = True
-                stack[size] = source
+            other = adjacent[index]
+            if not is_reached[other]:
+                is_reached[other] = True
+                stack[size] = other
                 size += 1
     return size
-
-
-@kernel
-def _reverse(neighbors: U32, counts: I32, num_nodes: int, bounds: I64) -> U32:
-    """Return the nodes that have each node as a neighbour at level 0, and set their bounds in the result."""
-    bounds[:] = 0
-    for node in range(num_nodes):
-        for index in range(counts[node]):
-            bounds[neighbors[node, index] + 1] += 1
-    for node in range(num_nodes):
-        bounds[node + 1] += bounds[node]
-    sources, places = np.empty(bounds[num_nodes], np.uint32), bounds[:num_nodes].copy()
-    for node in range(num_nodes):
-        for index in range(counts[node]):
-            neighbor = neighbors[node, index]
-            sources[places[neighbor]] = node
-            places[neighbor] += 1
-    return sources
 
 
 @kernel
@@ -230,15 +213,11 @@ def connect_graph(
         np.empty(breadth, np.bool_),
     )
     bounds = np.empty(num_nodes + 1, np.int64)
-    sources = np.empty(0, np.uint32)
     added = 0
     for forwards in (True, False):
         is_reached = np.zeros(num_nodes, np.bool_)
-        if forwards:
-            _flood(neighbors, counts, 0, is_reached, stack)
-        else:
-            sources = _reverse(neighbors, counts, num_nodes, bounds)
-            _flood_back(sources, bounds, 0, is_reached, stack)
+        adjacent = _adjacent(neighbors, counts, num_nodes, forwards, bounds)
+        _flood(adjacent, bounds, 0, is_reached, stack)
         latest = 0
         for node in range(1, num_nodes):
             if is_reached[node]:
@@ -257,10 +236,7 @@ def connect_graph(
             neighbors[source, counts[source]] = target
             neighbor_distances[source, counts[source]] = _distance(vectors, node, other, by_product)
             counts[source] += 1
-            if forwards:
-                _flood(neighbors, counts, node, is_reached, stack)
-            else:
-                _flood_back(sources, bounds, node, is_reached, stack)
+            _flood(adjacent, bounds, node, is_reached, stack)
             latest = node
     return added
 

@@ -37,7 +37,7 @@ from lance_format.table.indices.vectors.vector_index import Partition, VectorInd
 from lance_format.table.indices.written_parts import WrittenParts, plan_row_update, write_part
 from lance_format.table.versions.table_version import Draft, TableVersion
 from lance_format.vectors.graphs import GraphParameters
-from lance_format.vectors.metrics import METRIC_ALIASES, Vectors, vectors_of
+from lance_format.vectors.metrics import Vectors, parse_metric, vectors_of
 from lance_format.vectors.training import ModelParameters, VectorModel, as_compared, usable
 
 _LOGGER = logging.getLogger(__name__)
@@ -292,11 +292,7 @@ def _take_metric(parameters: dict[str, Any]) -> str:
     if len(given) > 1:
         raise InvalidInputError("metric and distance_type are given; they are the same: leave one out")
     name, text = next(iter(given.items()), ("metric", "l2"))
-    metric = text.lower() if isinstance(text, str) else ""
-    metric = METRIC_ALIASES.get(metric, metric)
-    if metric not in _METRICS:
-        raise InvalidInputError(f"{name} is {text!r}; use one of {', '.join(_METRICS)}")
-    return metric
+    return parse_metric(text, name=name, known=_METRICS)
 
 
 def _graph_parameters(parameters: dict[str, Any]) -> GraphParameters:
