@@ -18,9 +18,9 @@ from lance_format.file import SearchCache
 from lance_format.proto import table_pb2
 from lance_format.table.dataset.dataset import LanceDataset
 from lance_format.table.format.index_metadata import IndexMetadata, parse_index
-from lance_format.table.indices.zone_map import Zones
-from lance_format.table.indices.zone_map_file import write_zone_map
-from lance_format.table.indices.zone_map_index import load_zones
+from lance_format.table.indices.zones.zone_map import Zones
+from lance_format.table.indices.zones.zone_map_file import write_zone_map
+from lance_format.table.indices.zones.zone_map_index import load_zones
 from lance_format.table.transaction.operations import CreateIndex
 from lance_format.version import STABLE
 from tests.table.builders import SCHEMA, rows

@@ -10,7 +10,7 @@ import numpy as np
 from lance_format.errors import IndexNotFoundError
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.catalog import kind_of, path_of
-from lance_format.table.indices.zone_map_index import ZoneMapDetails, load_zones
+from lance_format.table.indices.zones.zone_map_index import ZoneMapDetails, load_zones
 from lance_format.table.versions.table_version import TableVersion
 
 

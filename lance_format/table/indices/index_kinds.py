@@ -33,7 +33,7 @@ from lance_format.table.indices.texts.partition_file import FORMAT_VERSION
 from lance_format.table.indices.texts.text_kind import TextIndexKind, write_texts
 from lance_format.table.indices.vectors.vector_index import VECTOR, check_vectors
 from lance_format.table.indices.vectors.vector_kind import VectorKind, vector_kind_of
-from lance_format.table.indices.zone_map_kind import ZoneMapKind
+from lance_format.table.indices.zones.zone_map_kind import ZoneMapKind
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.texts.tokenizing import has_texts
 

@@ -34,7 +34,7 @@ from lance_format.table.indices.index_kind import (
 from lance_format.table.indices.opening import opening
 from lance_format.table.indices.row_finder import RowIds, is_plain
 from lance_format.table.indices.written_parts import OpenFile, WrittenParts, plan_row_update, write_part
-from lance_format.table.indices.zone_map import has_bounds
+from lance_format.table.indices.zones.zone_map import has_bounds
 from lance_format.table.versions.table_version import Draft, TableVersion
 
 _BATCH_ROWS = 64 * 1024

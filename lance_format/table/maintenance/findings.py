@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from lance_format.errors import ChecksumError, LanceError, StorageError
 from lance_format.lazy_dataclasses import dataclass
 
@@ -117,3 +119,8 @@ def status_of(error: LanceError) -> str:
     if isinstance(error, ChecksumError):
         return DAMAGED
     return MISSING if isinstance(error, FileNotFoundError) else INCONSISTENT
+
+
+def with_repair(finding: Finding, repair: str) -> Finding:
+    """Return a finding with the repair of what is wrong, if something is."""
+    return dataclasses.replace(finding, repair=repair) if finding.is_problem else finding

@@ -1,7 +1,5 @@
 """Verification of a version of a table: every byte of its files, and the agreement of its files with each other.
 
-Indices are read by their readers as well, since those of other writers have no checksums.
-
 Of other versions, manifests and transactions are verified, and the presence of files (`history_check.py`).
 
 It has the shape of a change (`lance_format.table.versions.planned_change`), so that threads or a cluster run its tasks.
@@ -17,31 +15,29 @@ from dataclasses import field
 
 import pyarrow as pa
 
-from lance_format.errors import CorruptFileError, LanceError, NotSupportedError
-from lance_format.file import FileReader, SearchCache, Verification
+from lance_format.errors import LanceError
+from lance_format.file import SearchCache
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
-from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, has_checksum
 from lance_format.table.fragments.deletion_file import has_checksum as deletion_has_checksum
-from lance_format.table.indices.building import ChangedIndices, can_rebuild
-from lance_format.table.indices.index_kinds import check_content
+from lance_format.table.indices.building import ChangedIndices
+from lance_format.table.maintenance.file_check import check_lance_file
 from lance_format.table.maintenance.findings import (
     DAMAGED,
-    DROP_INDEX,
     INTACT,
     MISSING,
     ORPHANED,
-    REBUILD_INDEX,
     REWRITE_FRAGMENT,
     UNVERIFIED,
     Finding,
     LostRows,
     status_of,
+    with_repair,
 )
 from lance_format.table.maintenance.history_check import check_history
+from lance_format.table.maintenance.index_check import check_index
 from lance_format.table.maintenance.lost_rows import (
     RecoverableFragment,
     find_lost_values,
@@ -58,10 +54,6 @@ from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES
 from lance_format.table.transaction.operations import Operation
 from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, bytes_of
 from lance_format.table.versions.table_version import Draft, TableVersion
-
-_INDEX_FILE = "index file"
-_CACHE_BYTES = 16 << 20
-"""Of an index whose content is read once."""
 
 _SCHEMA = pa.schema(
     [
@@ -227,7 +219,7 @@ class VerificationTask(ChangeTask[VerifiedFiles]):
         damaged: dict[str, None] = {}
         for index in table.manifest.indices:
             if index.uuid == self.index_uuid:
-                found = list(_check_index(table, index))
+                found = list(check_index(table, index))
                 findings += found
                 if any(finding.repair for finding in found):
                     damaged[index.uuid] = None
@@ -343,7 +335,7 @@ def _check_fragment(table: TableVersion, fragment: FragmentMetadata) -> _Checked
         holding = table.directory.holding(file, table.manifest.bases)
         verification, relative = holding.verification(file.path), file.relative_path
         path = holding.path(relative)
-        found = list(_check_lance_file(table, path, relative, "data file", fragment.id, verification))
+        found = list(check_lance_file(table, path, relative, "data file", fragment.id, verification))
         findings += found
         if any(finding.is_problem for finding in found):
             damage[file] = [finding.offset for finding in found if finding.offset is not None]
@@ -356,7 +348,7 @@ def _check_fragment(table: TableVersion, fragment: FragmentMetadata) -> _Checked
         lost_values, unreadable = find_lost_values(table, fragment, damage)
         is_known = all(finding.status in (DAMAGED, MISSING) for finding in findings if finding.is_problem)
         if not lost_values and knows_deleted and is_known:
-            rewritten = tuple(_with_repair(finding, REWRITE_FRAGMENT) for finding in findings)
+            rewritten = tuple(with_repair(finding, REWRITE_FRAGMENT) for finding in findings)
             return _CheckedFragment(rewritten, recoverable=RecoverableFragment(fragment, unreadable))
         holder = find_other_holder(table, fragment, damage) if lost_values else None
         lost += [dataclasses.replace(rows, version=holder) for rows in lost_values]
@@ -367,10 +359,6 @@ def _check_fragment(table: TableVersion, fragment: FragmentMetadata) -> _Checked
             status = status_of(error)
             findings.append(Finding(f"fragment {fragment.id}", "fragment", status, fragment.id, detail=str(error)))
     return _CheckedFragment(tuple(findings), tuple(lost))
-
-
-def _with_repair(finding: Finding, repair: str) -> Finding:
-    return dataclasses.replace(finding, repair=repair) if finding.is_problem else finding
 
 
 def _check_deletion_file(table: TableVersion, fragment: FragmentMetadata) -> Finding:
@@ -387,66 +375,3 @@ def _check_deletion_file(table: TableVersion, fragment: FragmentMetadata) -> Fin
         return Finding(relative, kind, status_of(error), fragment.id, size, detail=str(error))
     is_verified = deletion_has_checksum(deletion)
     return Finding(relative, kind, INTACT if is_verified else UNVERIFIED, fragment.id, size, size if is_verified else 0)
-
-
-def _check_index(table: TableVersion, index: IndexMetadata) -> Iterator[Finding]:
-    holding = table.directory.holding(index, table.manifest.bases)
-    paths = {info.path for info in table.store.list_tree(holding.index(index.uuid))}
-    paths |= {f"{holding.index(index.uuid)}/{file.path}" for file in index.message.files}
-    findings: list[Finding] = []
-    for path in sorted(paths):
-        verification = holding.index_verification(index.uuid, path.rpartition("/")[2])
-        findings += _check_lance_file(table, path, holding.relative(path), _INDEX_FILE, None, verification)
-    if index.is_system:
-        yield from findings
-        return
-    if not any(finding.is_problem for finding in findings):
-        findings = _with_content(table, index, findings)
-    repair = REBUILD_INDEX if can_rebuild(table, index.name) else DROP_INDEX
-    yield from (_with_repair(finding, repair) for finding in findings)
-
-
-def _with_content(table: TableVersion, index: IndexMetadata, findings: Sequence[Finding]) -> list[Finding]:
-    """Read an index as searches do, and return findings of its files with what is wrong."""
-    try:
-        check_content(dataclasses.replace(table, cache=SearchCache(_CACHE_BYTES)), index)
-    except LanceError as error:
-        holding = table.directory.holding(index, table.manifest.bases)
-        path = error.path if isinstance(error, CorruptFileError) else None
-        relative = holding.relative(path or holding.index(index.uuid))
-        known = {finding.path: finding for finding in findings}
-        offset = error.offset if isinstance(error, CorruptFileError) else None
-        found = known.get(relative, Finding(relative, _INDEX_FILE, UNVERIFIED))
-        known[relative] = dataclasses.replace(found, status=status_of(error), offset=offset, detail=str(error))
-        return list(known.values())
-    return list(findings)
-
-
-def _check_lance_file(
-    table: TableVersion, path: str, relative: str, kind: str, fragment_id: int | None, verification: Verification
-) -> Iterator[Finding]:
-    """Yield the finding of a file, or one for each of its damages."""
-
-    def bad(error: LanceError, size: int) -> Finding:
-        offset = error.offset if isinstance(error, CorruptFileError) else None
-        return Finding(relative, kind, status_of(error), fragment_id, size, 0, offset, str(error))
-
-    try:
-        source = table.store.open_reader(path)
-    except ObjectNotFoundError as error:
-        yield bad(error, 0)
-        return
-    size = source.size_bytes
-    try:
-        reader = FileReader(source, SearchCache(), verification=verification)
-        damage = [bad(error, 0 if number else size) for number, error in enumerate(reader.find_damage())]
-    except NotSupportedError:  # of another writer: an index of a kind whose files are no Lance files, say
-        damage, reader = [], None
-    except LanceError as error:
-        damage, reader = [bad(error, size)], None
-    finally:
-        source.close()
-    is_sealed = reader is not None and reader.seal is not None
-    if not damage:
-        yield Finding(relative, kind, INTACT if is_sealed else UNVERIFIED, fragment_id, size, size if is_sealed else 0)
-    yield from damage

@@ -32,7 +32,7 @@ from lance_format.table.indices.kinds.bloom_filter_index import ZonesFound
 from lance_format.table.indices.named_rows import lacking_row
 from lance_format.table.indices.opening import index_path, naming
 from lance_format.table.indices.row_finder import Finder, KnownForm, Question, RowIds, UnusableError, is_plain
-from lance_format.table.indices.zone_map import is_ordinary
+from lance_format.table.indices.zones.zone_map import is_ordinary
 from lance_format.table.row_ids.index import split_addresses
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.versions.row_places import find_row_ids

@@ -13,9 +13,9 @@ from lance_format.blob_fields import BLOB_KEY
 from lance_format.expressions import as_expression
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.building import create_scalar_index, optimize_indices
-from lance_format.table.indices.zone_map import Zones
-from lance_format.table.indices.zone_map_index import load_zones
-from lance_format.table.indices.zone_map_training import train_zones
+from lance_format.table.indices.zones.zone_map import Zones
+from lance_format.table.indices.zones.zone_map_index import load_zones
+from lance_format.table.indices.zones.zone_map_training import train_zones
 from lance_format.table.scan.index_pruning import prune_fragments
 from lance_format.table.versions.table_version import TableVersion
 from tests.table.builders import rows

@@ -29,7 +29,7 @@ from lance_format.table.indices.kinds.bloom_filter_index import (
 )
 from lance_format.table.indices.row_kind import GatheredRows, RowParameter
 from lance_format.table.indices.written_parts import OpenFile, write_file
-from lance_format.table.indices.zone_map_file import serialize_null_rows
+from lance_format.table.indices.zones.zone_map_file import serialize_null_rows
 from lance_format.table.row_ids.index import split_addresses
 
 _LEAST_LOG, _MOST_LOG = 5, 27

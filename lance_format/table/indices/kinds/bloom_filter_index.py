@@ -34,9 +34,9 @@ from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.named_rows import NamedRows
 from lance_format.table.indices.row_finder import IndexFile, KnownForm, Question, UnusableError
 from lance_format.table.indices.supersets import can_bound, superset
-from lance_format.table.indices.zone_map import ZoneNumbers
-from lance_format.table.indices.zone_map_file import parse_null_rows
-from lance_format.table.indices.zone_map_index import located_fragments
+from lance_format.table.indices.zones.zone_map import ZoneNumbers
+from lance_format.table.indices.zones.zone_map_file import parse_null_rows
+from lance_format.table.indices.zones.zone_map_index import located_fragments
 from lance_format.table.versions.table_version import TableVersion
 
 BLOOM_FILE = "bloomfilter.lance"

@@ -32,7 +32,7 @@ from lance_format.table.indices.row_finder import (
     UnusableError,
     unsigned,
 )
-from lance_format.table.indices.zone_map import comparable, has_bounds
+from lance_format.table.indices.zones.zone_map import comparable, has_bounds
 from lance_format.table.versions.table_version import TableVersion
 
 LOOKUP_FILE, DATA_FILE = "page_lookup.lance", "page_data.lance"

@@ -25,7 +25,7 @@ from lance_format.table.indices.kinds.bitmap_index import (
 from lance_format.table.indices.named_rows import NamedRows
 from lance_format.table.indices.row_finder import IndexFile, KnownForm, Question, RowIds, ids_of
 from lance_format.table.indices.supersets import can_bound, superset
-from lance_format.table.indices.zone_map import has_bounds
+from lance_format.table.indices.zones.zone_map import has_bounds
 from lance_format.table.versions.table_version import TableVersion
 
 LIST_NULLS = "lance:label_list_nulls"

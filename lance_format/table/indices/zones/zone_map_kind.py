@@ -14,15 +14,15 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.catalog import path_of, value_type_of
 from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart, refuse_others, take_whole_number
-from lance_format.table.indices.index_part import IndexPart, reliable_fragments, write_part
-from lance_format.table.indices.zone_map_index import ZoneMapDetails, check_part
+from lance_format.table.indices.zones.index_part import IndexPart, reliable_fragments, write_part
+from lance_format.table.indices.zones.zone_map_index import ZoneMapDetails, check_part
 from lance_format.table.versions.table_version import Draft, TableVersion
 
 _LARGE_BITS = 64
 
 
 class ZoneMapKind(IndexKind[ZoneMapDetails, IndexPart]):
-    """See `lance_format.table.indices.zone_map_index`."""
+    """See `lance_format.table.indices.zones.zone_map_index`."""
 
     name = "ZONEMAP"
 

@@ -20,7 +20,7 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.indices.column_values import narrowed, values_below
-from lance_format.table.indices.zone_map import NullRows, ZoneNumbers, Zones, comparable, has_bounds, with_nan
+from lance_format.table.indices.zones.zone_map import NullRows, ZoneNumbers, Zones, comparable, has_bounds, with_nan
 from lance_format.table.versions.table_version import TableVersion
 
 _BATCH_ROWS = 64 * 1024

@@ -21,8 +21,8 @@ from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.named_rows import NamedRows
 from lance_format.table.indices.opening import index_path, naming, opening
 from lance_format.table.indices.row_finder import UnusableError
-from lance_format.table.indices.zone_map import Located, ZoneNumbers, Zones, fragments_in_order
-from lance_format.table.indices.zone_map_file import ZONE_MAP_FILE, TooLargeError, ZoneMapFile
+from lance_format.table.indices.zones.zone_map import Located, ZoneNumbers, Zones, fragments_in_order
+from lance_format.table.indices.zones.zone_map_file import ZONE_MAP_FILE, TooLargeError, ZoneMapFile
 from lance_format.table.versions.table_version import TableVersion
 
 ZONE_MAP = "ZoneMap"

@@ -39,7 +39,7 @@ from lance_format.file import (
     Verification,
     column_indices,
 )
-from lance_format.table.indices.zone_map import NullRows, ZoneNumbers, Zones, comparable, has_bounds, with_nan
+from lance_format.table.indices.zones.zone_map import NullRows, ZoneNumbers, Zones, comparable, has_bounds, with_nan
 from lance_format.version import FileVersion
 
 ZONE_MAP_FILE = "zonemap.lance"

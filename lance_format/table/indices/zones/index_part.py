@@ -12,10 +12,10 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata, new_index
 from lance_format.table.format.layout import index_file_name, new_index_uuid
-from lance_format.table.indices.zone_map import NullRows, Zones
-from lance_format.table.indices.zone_map_file import ZONE_MAP_FILE, write_zone_map
-from lance_format.table.indices.zone_map_index import ZoneMapDetails, load_zones, open_zone_map
-from lance_format.table.indices.zone_map_training import train_zones
+from lance_format.table.indices.zones.zone_map import NullRows, Zones
+from lance_format.table.indices.zones.zone_map_file import ZONE_MAP_FILE, write_zone_map
+from lance_format.table.indices.zones.zone_map_index import ZoneMapDetails, load_zones, open_zone_map
+from lance_format.table.indices.zones.zone_map_training import train_zones
 from lance_format.table.versions.table_version import Draft, TableVersion
 from lance_format.version import STABLE
 

@@ -1,0 +1,1 @@
+"""ZONEMAP indices: their zones, files, and how they are made and read."""
