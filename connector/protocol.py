@@ -9,6 +9,7 @@ option                   value
 `__lance.schema`         the columns that the question is about, as JSON
 `__lance.action`         the action that a catalog requests, instead of a question; see `connector.catalog.actions`
 `__lance.details`        the arguments of the action, as a JSON object
+`__lance.server`         the server of the names that the action is about; see `connector.catalog.server_actions`
 `__lance.properties`     the properties of the table that a write makes, as a JSON object
 `__lance.catalog`        `true` for a table whose columns and options are those that the session catalog has for it;
                          `own` for a table of a catalog of Lance tables
@@ -48,6 +49,7 @@ ASK = "__lance.ask"
 SCHEMA = "__lance.schema"
 ACTION = "__lance.action"
 DETAILS = "__lance.details"
+SERVER = "__lance.server"
 PROPERTIES = "__lance.properties"
 CATALOG = "__lance.catalog"
 SAVING = "__lance.mode"

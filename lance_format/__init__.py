@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from lance_format.extension_types import storage_schema
     from lance_format.file.blobs.blob_file import BlobFile
     from lance_format.kernels.jit import prepare_compiler
+    from lance_format.namespaces.contents import NamespaceListing, TablePlace
+    from lance_format.namespaces.directory import NamespaceDirectory
+    from lance_format.namespaces.rest import RestNamespace
     from lance_format.progress import Progress
     from lance_format.table.changes.columns.backfill import BackfilledFragments, ColumnBackfill
     from lance_format.table.changes.columns.batch_udf import BatchUDF, batch_udf
@@ -54,7 +57,6 @@ if TYPE_CHECKING:
     from lance_format.table.dataset.fragment import LanceFragment
     from lance_format.table.dataset.lance_operation import LanceOperation
     from lance_format.table.dataset.merge_builder import MergeInsertBuilder
-    from lance_format.table.dataset.namespace_directory import NamespaceDirectory
     from lance_format.table.dataset.optimize import Compaction
     from lance_format.table.dataset.report import TableReport
     from lance_format.table.dataset.row_changes import RowChange
@@ -128,6 +130,7 @@ __all__ = [
     "LostRows",
     "MergeInsertBuilder",
     "NamespaceDirectory",
+    "NamespaceListing",
     "NotSupportedError",
     "PlannedReads",
     "Progress",
@@ -136,6 +139,7 @@ __all__ = [
     "ScanTask",
     "ScannerBuilder",
     "RepeatedRowError",
+    "RestNamespace",
     "RowChange",
     "RowDelta",
     "RowDeltaChanges",
@@ -143,6 +147,7 @@ __all__ = [
     "SchemaMismatchError",
     "Session",
     "StorageError",
+    "TablePlace",
     "TableReport",
     "TableWrite",
     "Transaction",
@@ -192,12 +197,14 @@ _LAZY = {
     "LanceFragment": "lance_format.table.dataset.fragment",
     "LanceOperation": "lance_format.table.dataset.lance_operation",
     "LanceSchema": "lance_format.table.dataset.schema",
-    "NamespaceDirectory": "lance_format.table.dataset.namespace_directory",
+    "NamespaceDirectory": "lance_format.namespaces.directory",
+    "NamespaceListing": "lance_format.namespaces.contents",
     "LanceScanner": "lance_format.table.scan.scanner",
     "LostRows": "lance_format.table.maintenance.findings",
     "FragmentReads": "lance_format.table.scan.planned_reads",
     "Progress": "lance_format.progress",
     "PlannedReads": "lance_format.table.scan.planned_reads",
+    "RestNamespace": "lance_format.namespaces.rest",
     "RowChange": "lance_format.table.dataset.row_changes",
     "RowDelta": "lance_format.table.changes.rows.row_delta",
     "RowDeltaChanges": "lance_format.table.changes.rows.row_delta_writer",
@@ -207,6 +214,7 @@ _LAZY = {
     "ScannerBuilder": "lance_format.table.dataset.scanner_builder",
     "Session": "lance_format.table.dataset.session",
     "Transaction": "lance_format.table.transaction.transaction",
+    "TablePlace": "lance_format.namespaces.contents",
     "TableReport": "lance_format.table.dataset.report",
     "TableWrite": "lance_format.table.changes.write.plan",
     "VerificationReport": "lance_format.table.maintenance.verification",

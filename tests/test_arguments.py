@@ -117,6 +117,7 @@ MAKERS: dict[type, Callable[[], Any]] = {
     CompactionPlan: lambda: lance_format.Compaction.plan(new_table()),
     lance_format.ChangeLog: lambda: lance_format.ChangeLog(new_table()),
     lance_format.NamespaceDirectory: lambda: lance_format.NamespaceDirectory("memory://namespaces"),
+    lance_format.RestNamespace: lambda: lance_format.RestNamespace("http://127.0.0.1:1"),
     LanceFileReader: lambda: LanceFileReader(new_file()),
     LanceFileWriter: lambda: LanceFileWriter("written.lance", ROWS.schema),
     LanceFileSession: lambda: LanceFileSession("."),
@@ -127,6 +128,7 @@ CONSTRUCTED: list[type] = [
     lance_format.IndexConfig,
     lance_format.Transaction,
     lance_format.ScannerBuilder,
+    lance_format.RestNamespace,
     lance_format.Session,
     MatchQuery,
     PhraseQuery,
@@ -144,8 +146,9 @@ VALUES = {
     "CleanupExplanation", "CleanupStats", "ColumnBackfill", "ColumnBounds", "CompactionKeywords",
     "CompactionMetrics", "DataFile",
     "DeletionFile", "FileVersion", "FragmentMetadata", "FragmentReads", "FragmentWriteProgress", "LanceField",
-    "LanceOperation", "LostRows", "PlannedReads", "Progress", "RowChange", "RowDelta", "RowDeltaChanges", "RowRewrite",
-    "ScanMetrics", "ScanTask", "TableReport", "VerificationReport", "WriterPlan",
+    "LanceOperation", "LostRows", "NamespaceListing", "PlannedReads", "Progress", "RowChange", "RowDelta",
+    "RowDeltaChanges", "RowRewrite", "ScanMetrics", "ScanTask", "TablePlace", "TableReport", "VerificationReport",
+    "WriterPlan",
 }  # fmt: skip
 """What holds values, or is a file of Python's own kind."""
 

@@ -33,11 +33,12 @@ from pyspark.sql.types import StructType
 
 from connector.catalog.alterations import alter, check_new_columns
 from connector.catalog.properties import describe_properties, split_properties
+from connector.catalog.server_actions import act_on_server
 from connector.metadata.reading import refuse_writing
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at, open_committed, open_snapshot
 from connector.procedures.registry import call, declare
-from connector.protocol import ACTION, DETAILS
+from connector.protocol import ACTION, DETAILS, SERVER
 from connector.write.empty_table import write_empty
 from lance_format import DatasetNotFoundError, LanceDataset, NamespaceDirectory, VersionNotFoundError
 
@@ -52,7 +53,10 @@ def act(given: Mapping[str, str], schema: StructType | None) -> dict[str, Any]:
     schema : StructType, optional
         Columns of a table to be created.
     """
-    return _ACTIONS[given[ACTION]](given, json.loads(given.get(DETAILS, "{}")), schema)
+    action, details = given[ACTION], json.loads(given.get(DETAILS, "{}"))
+    if SERVER in given:
+        return act_on_server(action, given, details)
+    return _ACTIONS[action](given, details, schema)
 
 
 def _list(given: Mapping[str, str], _details: Any, _schema: Any) -> dict[str, Any]:

@@ -87,7 +87,8 @@ def make_client(place: CloudPlace, options: CloudOptions) -> tuple[Any, FirstCon
     config = {**options.config, **(_azure_config(place, options) if place.provider == "az" else {})}
     if not is_ordered(place):
         config["s3_express"] = "true"
-    provider = None if options.credential_provider is None else load_provider(options.credential_provider)
+    made_by = options.credential_provider
+    provider = None if made_by is None else load_provider(made_by, options.provider_token)
     if place.provider == "s3" and provider is None:
         added, provider = aws_profile(config)
         config.update(added)

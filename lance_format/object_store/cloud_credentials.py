@@ -38,7 +38,7 @@ _CHAIN_OPTIONS = frozenset(
 )
 
 
-def load_provider(name: str) -> Any:
+def load_provider(name: str, token: str | None = None) -> Any:
     """Return the credential provider of an option.
 
     It is called on every process that needs credentials, and again before those that it returned expire.
@@ -47,6 +47,8 @@ def load_provider(name: str) -> Any:
     ----------
     name : str
         `module:name` of a function that returns credentials as obstore's providers do, or of a class of such objects.
+    token : str, optional
+        What the function or the class makes the provider from.
 
     Raises
     ------
@@ -63,7 +65,10 @@ def load_provider(name: str) -> Any:
             f"the credential provider {name!r} cannot be imported ({error}); it must be importable on the driver and"
             " on every executor"
         ) from error
-    made = provider() if isinstance(provider, type) else provider
+    if token is not None and callable(provider):
+        made = provider(token)
+    else:
+        made = provider() if isinstance(provider, type) else provider
     if not callable(made):
         raise InvalidInputError(f"the credential provider {name!r} is not callable")
     return made

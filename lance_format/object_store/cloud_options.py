@@ -21,6 +21,7 @@ from lance_format.object_store.store import ALLOWED_BASE_PATHS
 
 PREFIXES = {"s3": ("aws_",), "gs": ("google_", "gcs_"), "az": ("azure_storage_", "azure_")}
 CREDENTIAL_PROVIDER = "credential_provider"
+PROVIDER_TOKEN = "credential_provider_token"
 
 _LANCE_RETRIES = ("client_max_retries", "client_retry_timeout")
 _IGNORED = frozenset({"download_retry_count", "expires_at_millis", "refresh_offset_millis", ALLOWED_BASE_PATHS})
@@ -103,6 +104,8 @@ class CloudOptions:
         Limits of the retries of a request.
     credential_provider : str, optional
         `module:name` of a callable that returns credentials, or of a class of such objects.
+    provider_token : str, optional
+        What it is made from: the callable is called with it, and returns the one that returns credentials.
     secrets : tuple of str
         Values that no message may show.
     """
@@ -111,6 +114,7 @@ class CloudOptions:
     client: dict[str, Any] = field(repr=False)
     retry: dict[str, Any]
     credential_provider: str | None
+    provider_token: str | None = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
 
     @classmethod
@@ -137,7 +141,7 @@ class CloudOptions:
         for name, value in options.items():
             lower = name.lower()
             plain = _without_prefix(provider, lower)
-            if lower in _IGNORED or lower == CREDENTIAL_PROVIDER or _is_of_another(provider, lower):
+            if lower in (*_IGNORED, CREDENTIAL_PROVIDER, PROVIDER_TOKEN) or _is_of_another(provider, lower):
                 continue
             if lower.startswith("headers."):
                 headers[lower.removeprefix("headers.")] = value
@@ -153,7 +157,8 @@ class CloudOptions:
                 raise InvalidInputError(_unknown(provider, lower))
         if headers:
             client["default_headers"] = headers
-        found = cls(config, client, _retry(retries), _provider_of(options), _secrets(options))
+        made_by, made_from = _find(options, CREDENTIAL_PROVIDER), _find(options, PROVIDER_TOKEN)
+        found = cls(config, client, _retry(retries), made_by, made_from, _secrets(options))
         _check(provider, config, client, found.endpoint if provider == "s3" else None)
         return found
 
@@ -162,6 +167,28 @@ class CloudOptions:
         """The address of a store that is not the cloud's own: by option or by environment."""
         found = (self.config.get("endpoint"), *(os.environ.get(name) for name in _ENDPOINT_VARIABLES))
         return next((address for address in found if address), None)
+
+
+def known_options(provider: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that a store takes, without those that are unknown.
+
+    Parameters
+    ----------
+    provider : {"s3", "gs", "az"}
+    options : mapping of str to str
+    """
+    return {name: value for name, value in options.items() if _is_known(provider, name.lower())}
+
+
+def _is_known(provider: str, name: str) -> bool:
+    plain = _without_prefix(provider, name)
+    return (
+        name in (*_IGNORED, *_LANCE_RETRIES, CREDENTIAL_PROVIDER, PROVIDER_TOKEN)
+        or name.startswith("headers.")
+        or plain in _CLIENT
+        or plain in _CLIENT_ALIASES
+        or plain in _NAMES[provider]
+    )
 
 
 def flag(value: str | None) -> bool:
@@ -229,8 +256,8 @@ def _retry(given: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _provider_of(options: Mapping[str, str]) -> str | None:
-    return next((value for name, value in options.items() if name.lower() == CREDENTIAL_PROVIDER), None)
+def _find(options: Mapping[str, str], wanted: str) -> str | None:
+    return next((value for name, value in options.items() if name.lower() == wanted), None)
 
 
 def _secrets(options: Mapping[str, str]) -> tuple[str, ...]:

@@ -52,6 +52,11 @@ class CloudPlace:
         return f"{self.prefix}/{self.key}" if self.key else self.prefix
 
 
+def provider_of(uri: str) -> str | None:
+    """Return the provider of a URI: `s3`, `gs` or `az`, and None for other storages."""
+    return PROVIDERS.get(uri.partition("://")[0].lower()) if "://" in uri else None
+
+
 def parse_place(scheme: str, uri: str) -> CloudPlace:
     """Parse the URI of an object store.
 

@@ -139,18 +139,28 @@ class Catalog:
         return sorted(listing.list_tables(lance_namespace.ListTablesRequest(id=[])).tables)
 
 
+@contextlib.contextmanager
+def catalog_of(planner: SparkSession, root: Path, options: dict[str, str]) -> Iterator[Catalog]:
+    """Yield a catalog of its own with some options, and with a namespace `db`."""
+    name = f"catalog{next(_NUMBERS)}"
+    settings = {"": "lance.Catalog", **{f".{option}": value for option, value in options.items()}}
+    for option, value in settings.items():
+        planner.conf.set(f"spark.sql.catalog.{name}{option}", value)
+    made = Catalog(planner, name, root)
+    try:
+        made.sql("CREATE NAMESPACE @")
+        yield made
+    finally:
+        planner.sql("USE spark_catalog.default")
+        for option in settings:
+            planner.conf.unset(f"spark.sql.catalog.{name}{option}")
+
+
 @pytest.fixture
 def catalog(planner: SparkSession, tmp_path: Path) -> Iterator[Catalog]:
     """Return a catalog of its own, with a namespace `db`."""
-    name = f"catalog{next(_NUMBERS)}"
-    planner.conf.set(f"spark.sql.catalog.{name}", "lance.Catalog")
-    planner.conf.set(f"spark.sql.catalog.{name}.root", str(tmp_path / "root"))
-    made = Catalog(planner, name, tmp_path / "root")
-    made.sql("CREATE NAMESPACE @")
-    yield made
-    planner.sql("USE spark_catalog.default")
-    planner.conf.unset(f"spark.sql.catalog.{name}")
-    planner.conf.unset(f"spark.sql.catalog.{name}.root")
+    with catalog_of(planner, tmp_path / "root", {"root": str(tmp_path / "root")}) as made:
+        yield made
 
 
 @pytest.fixture

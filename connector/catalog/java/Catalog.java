@@ -1,6 +1,5 @@
 package lance;
 
-import java.io.File;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -12,7 +11,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
-import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
@@ -41,12 +39,10 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * A catalog of the Lance tables in a directory, which is listed again for every question. A name without a namespace
- * that has a slash is the path of a table. Python does the work: see connector.catalog.
+ * A catalog of Lance tables, whose places are those of a directory or of a server. A name without a namespace that has a
+ * slash is the path of a table. Python does the work: see connector.catalog.
  */
 public class Catalog extends ChangingCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog {
-  private static final String ROOT = "root";
-  private static final String STORAGE = "storage.";
   private static final String BRANCH = "branch_";
   private static final String PROCEDURES = "system";
   private static final Set METADATA = new HashSet(Arrays.asList(new String[] {"history", "files", "fragments", "indices",
@@ -56,35 +52,12 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
       TableCatalog.PROP_IS_MANAGED_LOCATION}));
 
   private String name;
-  private String root;
-  private final Map storage = new HashMap();
+  private Places places;
 
   /** The dot in the default name keeps it from being a table of the session catalog. */
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
-    for (Iterator names = options.keySet().iterator(); names.hasNext(); ) {
-      String option = (String) names.next();
-      if (option.equals(ROOT)) continue;
-      if (!option.startsWith(STORAGE)) {
-        throw new IllegalArgumentException("spark.sql.catalog." + name + "." + option + " is set, but a catalog of Lance"
-            + " tables has the option " + ROOT + ", its directory, and options that start with " + STORAGE + ": remove it");
-      }
-      storage.put(option, options.get(option));
-    }
-    String given = options.get(ROOT);
-    root = place(given != null ? given : SQLConf$.MODULE$.get().warehousePath() + "/" + name + ".catalog")
-        .replaceAll("(?<=[^/])/+$", "");
-  }
-
-  /** A path of this machine in its plain form, or a URI of another storage. */
-  private static String place(String given) {
-    if (isRemote(given)) return given;
-    return new File(new Path(given).toUri().getPath()).getAbsolutePath();
-  }
-
-  private static boolean isRemote(String given) {
-    String scheme = new Path(given).toUri().getScheme();
-    return scheme != null && !scheme.equals("file");
+    places = CatalogOptions.places(name, options);
   }
 
   public String name() { return name; }
@@ -92,38 +65,13 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
 
   public Set capabilities() { return new HashSet(Collections.singleton(TableCatalogCapability.SUPPORT_TABLE_CONSTRAINT)); }
 
-  private String directory(String[] namespace) {
-    StringBuilder all = new StringBuilder(root);
-    for (int i = 0; i < namespace.length; i++) all.append('/').append(checked("namespace", namespace[i]));
-    return all.toString();
-  }
-
-  /** Characters that are codes in URIs would name another object there. */
-  private String checked(String what, String part) {
-    if (isRemote(root) && part.matches(".*[%?#].*")) {
-      throw new IllegalArgumentException("`" + part + "` cannot be the name of a " + what + " in " + root + ": names there do"
-          + " not contain %, ? or #");
-    }
-    boolean isOthers = part.isEmpty() || part.startsWith(".") || part.startsWith("_") || part.endsWith(".lance");
-    if (isOthers || part.indexOf('/') >= 0 || part.indexOf('\\') >= 0 || part.indexOf('$') >= 0) {
-      throw new IllegalArgumentException("`" + part + "` cannot be the name of a " + what + ", which is one of a directory"
-          + " and does not start with . or _, contain / or $, or end with .lance. A table by its path has no namespace");
-    }
-    return part;
-  }
-
   private static boolean isPath(Identifier table) { return table.namespace().length == 0 && isPath(table.name()); }
   private static boolean isPath(Object name) { return ((String) name).indexOf('/') >= 0; }
 
-  private String path(Identifier table) {
-    return isPath(table) ? place(table.name())
-        : directory(table.namespace()) + "/" + checked("table", table.name()) + ".lance";
-  }
-
   Map options(Identifier table) {
     Identifier owner = owner(table);
-    if (owner == table) return options(path(table));
-    Map options = isBranch(table) ? options(path(owner)) : options(owner);
+    if (owner == table) return isPath(table) ? places.options(Places.plain(table.name())) : places.options(table);
+    Map options = options(owner);
     if (isBranch(table)) options.put("branch", table.name().substring(BRANCH.length()));
     else options.put("metadata_table", metadataTable(table));
     return options;
@@ -165,14 +113,6 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
         + (isBranch(table) ? "branch" : "metadata table") + "; nothing was changed");
   }
 
-  private Map options(String path) {
-    Map options = new HashMap(storage);
-    options.put("path", path);
-    options.put("__lance.catalog", "own");
-    options.put("__lance.time_zone", SQLConf$.MODULE$.get().sessionLocalTimeZone());
-    return options;
-  }
-
   static Map act(String what, Map options, Map details, StructType schema) {
     if (!DefaultSource.enabled()) {
       throw new UnsupportedOperationException("Catalogs of Lance tables need the planner: set"
@@ -184,15 +124,13 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
     return Python.demand("act", all, schema);
   }
 
-  private Map actIn(String what, String directory, Map details) { return act(what, options(directory), details, null); }
-
-  private static Map details(String name, Object value) { return Collections.singletonMap(name, value); }
-
   // Tables
 
   /** The state of a name: "table", "dropped" (without being purged) or "absent". */
   private String state(Identifier table) {
-    return (String) act("find", options(table), details("by_path", Boolean.valueOf(isPath(main(table)))), null).get("state");
+    Map options = options(table);
+    if (!options.containsKey("path")) return "absent";
+    return (String) act("find", options, Places.details("by_path", Boolean.valueOf(isPath(main(table)))), null).get("state");
   }
 
   public boolean tableExists(Identifier table) { return state(table).equals("table"); }
@@ -300,22 +238,30 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
     Divisions.refuse(info.partitions());
     refuseBranch("CREATE or REPLACE TABLE", table);
     checkProvider((String) properties.get(TableCatalog.PROP_PROVIDER));
-    Object location = properties.get(TableCatalog.PROP_LOCATION);
-    if (location != null && !place((String) location).equals(path(table))) {
-      throw new UnsupportedOperationException("LOCATION: a table of the catalog " + name + " is where its name says, at "
-          + path(table) + ". Leave the clause out, or create the table by its path, as " + name + ".`/path/to/table.lance`");
-    }
     String state = state(table);
     if (creates && state.equals("table")) throw new TableAlreadyExistsException(table);
-    if (creates && state.equals("dropped")) {
-      throw new IllegalArgumentException("The files of a dropped table " + shown(table) + " are still at " + path(table)
-          + ". DROP TABLE " + name + ".`" + path(table) + "` PURGE deletes them; then there can be a new table");
-    }
+    if (creates && state.equals("dropped")) throw new IllegalArgumentException(places.remedy(table));
     if (!isPath(table) && !namespaceExists(table.namespace())) throw new NoSuchNamespaceException(table.namespace());
     StructType schema = Keys.declared(
         shown(table), CatalogV2Util.v2ColumnsToStructType(info.columns()), info.constraints());
-    NamedTable made = new NamedTable(shown(table), schema, options(table), null, kept(properties));
+    Map options = isPath(table) ? placed(table, properties) : places.place(table, location(properties));
+    NamedTable made = new NamedTable(shown(table), schema, options, null, kept(properties));
     return new PlacedTable(this, table, made, creates);
+  }
+
+  private static String location(Map properties) { return (String) properties.get(TableCatalog.PROP_LOCATION); }
+
+  private Map placed(Identifier table, Map properties) {
+    String path = Places.plain(table.name());
+    String location = location(properties);
+    if (location == null || Places.plain(location).equals(path)) return places.options(path);
+    throw new UnsupportedOperationException("LOCATION: the table is to be at " + path + ", which is its name; leave the"
+        + " clause out");
+  }
+
+  /** Gives up a table that could not be created. */
+  void abandon(Identifier table) {
+    if (!isPath(table)) places.abandon(table);
   }
 
   /** DataFrameWriter names Spark's default provider if its user names none. */
@@ -371,14 +317,15 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
       throw new UnsupportedOperationException("A table by its path is in no list from which DROP TABLE could take it:"
           + " DROP TABLE " + shown(table) + " PURGE deletes its files");
     }
-    act("drop", options(table), details("purge", Boolean.FALSE), null);
+    places.drop(table, false);
     return true;
   }
 
   public boolean purgeTable(Identifier table) {
     refuseBranch("DROP TABLE", table);
     if (!tableExists(table)) return false;
-    act("drop", options(table), details("purge", Boolean.TRUE), null);
+    if (isPath(table)) act("drop", options(table), Places.details("purge", Boolean.TRUE), null);
+    else places.drop(table, true);
     return true;
   }
 
@@ -395,7 +342,7 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
       throw new IllegalArgumentException("There is no namespace " + Arrays.toString(to.namespace()) + " in the catalog "
           + name + " for the table to move to; a new name is written without the catalog");
     }
-    act("rename", options(from), details("to", path(to)), null);
+    places.rename(from, to);
   }
 
   // Procedures
@@ -433,8 +380,9 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
     Identifier named = identifier(table);
     if (!tableExists(named)) Platform.throwException(new NoSuchTableException(named));
     if (owner(named) != named && !isBranch(named)) refuseBranch("A procedure", named);
-    Map found = act("call", options(named), details, null);
-    Caches.refresh(path(main(named)));
+    Map options = options(named);
+    Map found = act("call", options, details, null);
+    Caches.refresh((String) options.get("path"));
     return found;
   }
 
@@ -455,7 +403,7 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
   // Namespaces
 
   private Map contents(String[] namespace) throws NoSuchNamespaceException {
-    Map found = actIn("list", directory(namespace), Collections.emptyMap());
+    Map found = places.contents(namespace);
     if (namespace.length > 0 && Boolean.FALSE.equals(found.get("exists"))) throw new NoSuchNamespaceException(namespace);
     return found;
   }
@@ -473,36 +421,30 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
   }
 
   public boolean namespaceExists(String[] namespace) {
-    return namespace.length == 0
-        || Boolean.TRUE.equals(actIn("list", directory(namespace), Collections.emptyMap()).get("exists"));
+    return namespace.length == 0 || places.exists(namespace);
   }
 
   public Map loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
     contents(namespace);
-    return Collections.singletonMap(SupportsNamespaces.PROP_LOCATION, directory(namespace));
+    return places.properties(namespace);
   }
 
   public void createNamespace(String[] namespace, Map metadata) throws NamespaceAlreadyExistsException {
     if (namespaceExists(namespace)) throw new NamespaceAlreadyExistsException(namespace);
-    Set given = new HashSet(metadata.keySet());
-    given.remove(SupportsNamespaces.PROP_OWNER);
-    if (!given.isEmpty()) throw noProperties(given.toString());
-    actIn("make", directory(namespace), Collections.emptyMap());
+    Map properties = new HashMap(metadata);
+    properties.remove(SupportsNamespaces.PROP_OWNER);
+    places.make(namespace, properties);
   }
 
-  public void alterNamespace(String[] namespace, NamespaceChange[] changes) { throw noProperties("ALTER NAMESPACE"); }
-
-  private RuntimeException noProperties(String what) {
-    return new UnsupportedOperationException("A namespace of the catalog " + name + " is a directory, which keeps neither"
-        + " properties nor a comment, and is where its name says: leave out " + what);
+  public void alterNamespace(String[] namespace, NamespaceChange[] changes) {
+    throw new UnsupportedOperationException("Namespaces of the catalog " + name + " cannot be altered; nothing was changed");
   }
 
   public boolean dropNamespace(String[] namespace, boolean cascade)
       throws NoSuchNamespaceException, NonEmptyNamespaceException {
     if (!namespaceExists(namespace)) throw new NoSuchNamespaceException(namespace);
     if (namespace.length == 0) throw new UnsupportedOperationException("DROP NAMESPACE needs the name of one");
-    Map found = actIn("remove", directory(namespace), details("cascade", Boolean.valueOf(cascade)));
-    if (Boolean.FALSE.equals(found.get("removed"))) throw new NonEmptyNamespaceException(namespace);
+    if (!places.remove(namespace, cascade)) throw new NonEmptyNamespaceException(namespace);
     return true;
   }
 }

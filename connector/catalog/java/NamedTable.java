@@ -151,5 +151,7 @@ final class PlacedTable extends Staged {
     if (!isWritten) Catalog.make(made, isNew);
   }
 
-  public void abortStagedChanges() {}
+  public void abortStagedChanges() {
+    if (isNew) ((Catalog) catalog).abandon(name);
+  }
 }

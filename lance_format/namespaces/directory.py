@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, NotSupportedError
-from lance_format.lazy_dataclasses import dataclass
+from lance_format.namespaces.contents import NamespaceListing
 from lance_format.object_store import DirectoryStore, ObjectStore, resolve
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.maintenance.drop_table import drop_table
@@ -27,20 +27,6 @@ _DROPPED = ".lance-deregistered"
 _MARK = ".lance-namespace"
 _OTHERS = (".", "_")
 _RESERVED = "$"
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceListing:
-    """Content of a namespace, in order.
-
-    Parameters
-    ----------
-    namespaces, tables : tuple of str
-        Names. Those of tables lack the suffix of their directories.
-    """
-
-    namespaces: tuple[str, ...]
-    tables: tuple[str, ...]
 
 
 @checked_methods

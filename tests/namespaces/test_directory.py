@@ -11,8 +11,8 @@ import pytest
 
 import lance_format
 from lance_format import InvalidInputError, NamespaceDirectory, NotSupportedError, StorageError
+from lance_format.namespaces.contents import NamespaceListing
 from lance_format.object_store import resolve
-from lance_format.table.dataset.namespace_directory import NamespaceListing
 from tests.servers import ObjectServer
 
 Place = tuple[str, dict[str, str]]

@@ -1,0 +1,88 @@
+package lance;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Identifier;
+
+/** Tables whose names and places a server keeps, by Lance's REST specification of namespaces. */
+final class ServerPlaces extends Places {
+  private final String server;
+  private final List parent;
+  private final Set declared = Collections.synchronizedSet(new HashSet());
+
+  /** The server is JSON: its `uri`, `headers` and `delimiter`. The parent is the namespace that the root of the catalog is. */
+  ServerPlaces(String catalog, Map storage, String server, List parent) {
+    super(catalog, storage);
+    this.server = server;
+    this.parent = parent;
+  }
+
+  private List id(String[] namespace) {
+    List all = new ArrayList(parent);
+    all.addAll(Arrays.asList(namespace));
+    return all;
+  }
+
+  private List id(Identifier table) {
+    List all = id(table.namespace());
+    all.add(table.name());
+    return all;
+  }
+
+  private Map act(String what, Map details) {
+    Map options = options((String) null);
+    options.put("__lance.server", server);
+    return Catalog.act(what, options, details, null);
+  }
+
+  private Map act(String what, List id, String name, Object value) {
+    Map details = details("id", id);
+    if (name != null) details.put(name, value);
+    return act(what, details);
+  }
+
+  private Map located(Map found) {
+    Map options = options((String) found.get("path"));
+    if (found.containsKey("storage")) options.putAll((Map) found.get("storage"));
+    return options;
+  }
+
+  Map options(Identifier table) { return located(act("locate", id(table), null, null)); }
+
+  Map place(Identifier table, String location) {
+    Map found = act("declare", id(table), "location", location == null ? null : plain(location));
+    if (Boolean.TRUE.equals(found.get("is_new"))) declared.add(id(table));
+    return located(found);
+  }
+
+  /** A table that another program has declared stays. */
+  void abandon(Identifier table) {
+    if (declared.remove(id(table))) act("abandon", id(table), null, null);
+  }
+
+  String remedy(Identifier table) { throw new IllegalStateException("a server forgets a table that is dropped"); }
+
+  void drop(Identifier table, boolean purge) { act("drop", id(table), "purge", Boolean.valueOf(purge)); }
+
+  void rename(Identifier from, Identifier to) { act("rename", id(from), "to", id(to)); }
+
+  boolean exists(String[] namespace) {
+    return Boolean.TRUE.equals(act("exists", id(namespace), null, null).get("exists"));
+  }
+
+  Map contents(String[] namespace) { return act("list", id(namespace), null, null); }
+
+  Map properties(String[] namespace) { return (Map) act("about", id(namespace), null, null).get("properties"); }
+
+  void make(String[] namespace, Map properties) { act("make", id(namespace), "properties", properties); }
+
+  boolean remove(String[] namespace, boolean cascade) {
+    Map found = act("remove", id(namespace), "cascade", Boolean.valueOf(cascade));
+    return !Boolean.FALSE.equals(found.get("removed"));
+  }
+}

@@ -1,0 +1,124 @@
+"""Actions of a catalog whose names and places a server keeps; its option `__lance.server` says which.
+
+They take `id`, the parts of the name of a table or namespace, and otherwise what those of directories take. See
+`connector.catalog.actions`; what is not here is done to the table itself, at its place.
+
+============== ============================ ==========================================================================
+action         takes                        does
+============== ============================ ==========================================================================
+`locate`                                    `path` and `storage` of a table; nothing if there is none
+`declare`      `location`                   the same of a table to be created, or replaced, and `is_new`
+`abandon`                                   gives up a table that was only declared
+`exists`                                    `exists`: whether there is a namespace
+`about`                                     `properties` of a namespace
+============== ============================ ==========================================================================
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from connector.options.storage import write_storage
+from connector.protocol import SERVER
+from lance_format import DatasetNotFoundError, LanceDataset, RestNamespace, TablePlace, dataset
+
+
+@functools.lru_cache(maxsize=16)
+def _connected(server: str) -> RestNamespace:
+    """Return a namespace, which keeps its connections and the credentials that it was lent."""
+    found = json.loads(server)
+    return RestNamespace(found["uri"], headers=found["headers"], delimiter=found["delimiter"])
+
+
+def act_on_server(action: str, given: Mapping[str, str], details: Any) -> dict[str, Any]:
+    """Do an action; see above.
+
+    Parameters
+    ----------
+    action : str
+    given : mapping of str to str
+        Options by their names in lower case.
+    details : object
+        The arguments.
+    """
+    return _ACTIONS[action](_connected(given[SERVER]), details)
+
+
+def _exists(server: RestNamespace, details: Any) -> dict[str, Any]:
+    return {"exists": server.exists(details["id"])}
+
+
+def _list(server: RestNamespace, details: Any) -> dict[str, Any]:
+    found = server.listing(details["id"])
+    if found is None:
+        return {"exists": False, "namespaces": [], "tables": []}
+    return {"exists": True, "namespaces": found.namespaces, "tables": found.tables}
+
+
+def _make(server: RestNamespace, details: Any) -> dict[str, Any]:
+    server.create(details["id"], details["properties"])
+    return {}
+
+
+def _about(server: RestNamespace, details: Any) -> dict[str, Any]:
+    return {"properties": server.properties(details["id"])}
+
+
+def _remove(server: RestNamespace, details: Any) -> dict[str, Any]:
+    return {"removed": server.remove(details["id"], cascade=details["cascade"])}
+
+
+def _locate(server: RestNamespace, details: Any) -> dict[str, Any]:
+    return _answer(server.find(details["id"]))
+
+
+def _declare(server: RestNamespace, details: Any) -> dict[str, Any]:
+    """A table that is there is replaced, and one that was only declared gets its rows."""
+    place, is_new = server.reserve(details["id"], details["location"])
+    return {**_answer(place), "is_new": is_new}
+
+
+def _answer(place: TablePlace | None) -> dict[str, Any]:
+    return {} if place is None else {"path": place.uri, "storage": write_storage(place.storage_options)}
+
+
+def _abandon(server: RestNamespace, details: Any) -> dict[str, Any]:
+    """The write may have made a table although it failed, or another program one: it stays."""
+    place = server.find(details["id"])
+    if place is not None and _open(place) is None:
+        server.deregister(details["id"])
+    return {}
+
+
+def _open(place: TablePlace) -> LanceDataset | None:
+    try:
+        return dataset(place.uri, storage_options=place.storage_options)
+    except DatasetNotFoundError:
+        return None
+
+
+def _drop(server: RestNamespace, details: Any) -> dict[str, Any]:
+    (server.drop if details["purge"] else server.deregister)(details["id"])
+    return {}
+
+
+def _rename(server: RestNamespace, details: Any) -> dict[str, Any]:
+    server.rename(details["id"], details["to"])
+    return {}
+
+
+_ACTIONS: dict[str, Callable[[RestNamespace, Any], dict[str, Any]]] = {
+    "exists": _exists,
+    "list": _list,
+    "make": _make,
+    "about": _about,
+    "remove": _remove,
+    "locate": _locate,
+    "declare": _declare,
+    "abandon": _abandon,
+    "drop": _drop,
+    "rename": _rename,
+}

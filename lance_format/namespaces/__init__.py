@@ -1,0 +1,1 @@
+"""Namespaces of tables: names to the places of tables, in directories and behind servers."""

@@ -1,0 +1,193 @@
+"""SQL on a catalog whose names and places a server keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import lance
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lance_format import RestNamespace
+from pyspark_lance import LanceTable
+from tests.namespaces.servers import NamespaceServer, serving, serving_by_pylance
+from tests.servers import ObjectServer
+from tests.spark.conftest import Catalog, catalog_of, files
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[NamespaceServer]:
+    with serving(NamespaceServer(str(tmp_path / "root"), headers={"X-Api-Key": "s3cret"})) as made:
+        yield made
+
+
+@pytest.fixture
+def strict(planner: SparkSession, server: NamespaceServer, tmp_path: Path) -> Iterator[Catalog]:
+    """Return a catalog on a server that demands a header."""
+    options = {"impl": "rest", "uri": server.uri, "headers.X-Api-Key": "s3cret"}
+    with catalog_of(planner, tmp_path / "root", options) as made:
+        yield made
+
+
+@pytest.fixture(params=["pylance", "strict"])
+def catalog(request: pytest.FixtureRequest, planner: SparkSession, tmp_path: Path) -> Iterator[Catalog]:
+    """Return a catalog on each server, with a namespace `db`."""
+    if request.param == "strict":
+        yield request.getfixturevalue("strict")
+        return
+    with (
+        serving_by_pylance(tmp_path / "root") as uri,
+        catalog_of(planner, tmp_path / "root", {"impl": "REST", "uri": uri}) as made,
+    ):
+        yield made
+
+
+def test_namespaces(catalog: Catalog) -> None:
+    catalog.sql("CREATE NAMESPACE @.inner COMMENT 'mine' WITH DBPROPERTIES ('team' = 'x')")
+    assert catalog.sql("SHOW NAMESPACES IN @") == [("db.inner",)]
+    described = dict(catalog.sql("DESCRIBE NAMESPACE EXTENDED @.inner"))
+    assert (described["Comment"], described["Properties"]) == ("mine", "((team,x))")
+    catalog.refuses("CREATE NAMESPACE @", "already exists")
+    catalog.sql("CREATE NAMESPACE IF NOT EXISTS @")
+    catalog.refuses("DROP NAMESPACE @", "CASCADE")
+    catalog.refuses("ALTER NAMESPACE @ SET PROPERTIES ('a' = 'b')", "cannot be altered")
+    catalog.refuses("SHOW TABLES IN @.none", "cannot be found")
+    catalog.sql("DROP NAMESPACE @.inner")
+    assert catalog.sql("SHOW NAMESPACES IN @") == []
+
+
+def test_tables(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (id INT, name STRING) TBLPROPERTIES ('team' = 'x')")
+    catalog.refuses("CREATE TABLE @.t (id INT)", "already exists")
+    catalog.sql("INSERT INTO @.t VALUES (1, 'a'), (2, 'b')")
+    catalog.sql("MERGE INTO @.t USING (SELECT 2 AS id, 'c' AS name) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *")
+    catalog.sql("DELETE FROM @.t WHERE id = 1")
+    assert catalog.sql("SELECT * FROM @.t") == [(2, "c")]
+    assert catalog.sql("SELECT * FROM @.t VERSION AS OF 2 ORDER BY id") == [(1, "a"), (2, "b")]
+    assert catalog.sql("SELECT count(*) FROM @.t.history") == [(4,)]
+    location = dict(row[:2] for row in catalog.sql("DESCRIBE TABLE EXTENDED @.t"))["Location"]
+    assert lance.dataset(location).to_table().to_pylist() == [{"id": 2, "name": "c"}]
+    catalog.sql("ALTER TABLE @.t ADD COLUMN more DOUBLE")
+    catalog.sql(f"CALL {catalog.name}.system.create_branch('db.t', 'b')")
+    catalog.sql("INSERT INTO @.t.branch_b VALUES (3, 'd', 4.0)")
+    assert catalog.sql("SELECT id FROM @.t.branch_b ORDER BY id") == [(2,), (3,)]
+    assert catalog.sql("SHOW TABLES IN @") == [("db", "t", False)]
+    catalog.sql("CREATE OR REPLACE TABLE @.t AS SELECT 5 AS five")
+    assert catalog.sql("SELECT * FROM @.t") == [(5,)]
+    assert LanceTable.forName(catalog.spark, f"{catalog.name}.db.t").toDF().collect() == [(5,)]
+
+
+def test_dropped_tables(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    before = files(str(catalog.root))
+    catalog.sql("DROP TABLE @.t")
+    assert {name for name in before if "/data/" in name} <= files(str(catalog.root))
+    catalog.sql("DROP TABLE IF EXISTS @.t")
+    catalog.refuses("SELECT * FROM @.t", "cannot be found")
+    assert catalog.sql("SHOW TABLES IN @") == []
+
+
+def test_a_table_that_cannot_be_created_is_given_up(catalog: Catalog, planner: SparkSession) -> None:
+    with pytest.raises(PySparkException, match="no"):
+        catalog.sql("CREATE TABLE @.t AS SELECT raise_error('no') AS id")
+    assert catalog.sql("SHOW TABLES IN @") == []
+    assert not [name for name in files(str(catalog.root)) if name.endswith(".lance") and "__manifest" not in name]
+    catalog.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    planner.sql("SELECT 2 AS id").writeTo(f"{catalog.name}.db.u").create()
+    planner.table(f"{catalog.name}.db.u").writeTo(f"{catalog.name}.db.t").append()
+    assert catalog.sql("SELECT id FROM @.t ORDER BY id") == [(1,), (2,)]
+    catalog.refuses("CREATE TABLE @.none.t AS SELECT 1 AS id", "cannot be found")
+
+
+def test_streams(catalog: Catalog, planner: SparkSession, tmp_path: Path) -> None:
+    catalog.sql("CREATE TABLE @.source AS SELECT 1 AS id")
+    query = (
+        planner.readStream.table(f"{catalog.name}.db.source")
+        .writeStream.format("lance")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .toTable(f"{catalog.name}.db.target")
+    )
+    query.awaitTermination()
+    assert catalog.sql("SELECT * FROM @.target") == [(1,)]
+
+
+def test_a_table_by_its_path(catalog: Catalog, path: str) -> None:
+    catalog.sql(f"CREATE TABLE {catalog.name}.`{path}` AS SELECT 1 AS id")
+    assert catalog.sql(f"SELECT * FROM {catalog.name}.`{path}`") == [(1,)]
+    catalog.sql(f"DROP TABLE {catalog.name}.`{path}` PURGE")
+    assert not Path(path).exists()
+
+
+def test_a_declared_table_is_written_where_it_is(strict: Catalog, server: NamespaceServer, tmp_path: Path) -> None:
+    RestNamespace(server.uri, headers=server.headers).declare(["db", "t"], str(tmp_path / "declared"))
+    strict.refuses("SELECT * FROM @.t", "cannot be found")
+    strict.refuses(
+        f"CREATE TABLE @.t (id INT) LOCATION '{tmp_path}/another'", "the table db.t is at .*declared already"
+    )
+    strict.refuses("CREATE TABLE @.t AS SELECT raise_error('no') AS id", "no")
+    assert server.tables == {("db", "t"): str(tmp_path / "declared")}  # others have declared it
+    strict.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    assert lance.dataset(tmp_path / "declared").count_rows() == 1
+    strict.sql(f"CREATE TABLE @.u (id INT) LOCATION '{tmp_path}/placed'")
+    assert server.tables["db", "u"] == str(tmp_path / "placed")
+
+
+def test_names_change(strict: Catalog, server: NamespaceServer) -> None:
+    strict.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    strict.sql(f"CREATE NAMESPACE {strict.name}.other")
+    strict.sql("ALTER TABLE @.t RENAME TO other.u")
+    assert strict.sql(f"SELECT * FROM {strict.name}.other.u") == [(1,)]
+    strict.refuses("SELECT * FROM @.t", "cannot be found")
+    strict.sql(f"DROP NAMESPACE {strict.name}.other CASCADE")
+    assert server.tables == {}
+
+
+def test_a_parent_namespace(planner: SparkSession, server: NamespaceServer, tmp_path: Path) -> None:
+    namespace = RestNamespace(server.uri, headers=server.headers)
+    for parts in (["x"], ["x", "y"]):
+        namespace.create(parts)
+    options = {
+        "impl": "rest",
+        "uri": server.uri,
+        "headers.x-api-key": "s3cret",
+        "parent": "x/y",
+        "parent_delimiter": "/",
+    }
+    with catalog_of(planner, tmp_path, options) as catalog:
+        catalog.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+        assert [*server.tables] == [("x", "y", "db", "t")]
+        assert catalog.sql(f"SHOW NAMESPACES IN {catalog.name}") == [("db",)]
+
+
+def test_lent_credentials_reach_the_tasks(strict: Catalog, server: NamespaceServer, s3_server: ObjectServer) -> None:
+    server.root = s3_server.new_root()
+    server.options = {**s3_server.options, "aws_session_token": "l3nt"}
+    server.lent_seconds = 3600
+    strict.sql("CREATE TABLE @.t AS SELECT id, id % 7 AS s FROM range(1000)")
+    strict.sql("UPDATE @.t SET s = 100 WHERE id = 5")
+    assert strict.sql("SELECT sum(s) FROM @.t WHERE id < 10") == [(0 + 1 + 2 + 3 + 4 + 100 + 6 + 0 + 1 + 2,)]
+    plans = str(strict.sql("EXPLAIN EXTENDED SELECT sum(s) FROM @.t WHERE id < 10"))
+    assert "l3nt" not in plans
+    assert "s3cret" not in plans
+
+
+def test_wrong_options(planner: SparkSession, server: NamespaceServer, tmp_path: Path) -> None:
+    def refused(options: dict[str, str], message: str) -> None:
+        with (
+            pytest.raises(PySparkException, match=message),
+            catalog_of(planner, tmp_path, options),
+        ):
+            pass
+
+    refused({"impl": "glue"}, "impl is glue, and a catalog of Lance tables is one of dir, a directory, and of rest")
+    refused({"impl": "rest"}, "uri is missing: it is the address of the server")
+    refused(
+        {"impl": "rest", "uri": server.uri, "root": "/x"},
+        "root is set, but .* on a server has the options uri, delimiter",
+    )
+    refused({"uri": server.uri}, "uri is set, but a catalog of Lance tables has the option root")
+    refused({"impl": "rest", "uri": server.uri}, "answers 401, 'who are you'; give the headers that it asks for")
+    refused({"impl": "rest", "uri": "nowhere"}, "its address begins with http")
