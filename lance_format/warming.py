@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lance_format.aggregation import Aggregate, FirstRows, GroupOrder, PartialAggregation
 from lance_format.array_encodings.value_slices import ValueSlices
-from lance_format.expressions.patterns import like
+from lance_format.expressions.functions.patterns import like
 from lance_format.masks import filter_values
 from lance_format.query import MatchQuery, PhraseQuery
 from lance_format.table.dataset.dataset import dataset

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.expressions import BoundExpression, Expression, bind, nodes
-from lance_format.expressions.coercion import Axis, axis_of
+from lance_format.expressions.values.coercion import Axis, axis_of
 
 Function: TypeAlias = tuple[str, tuple[BoundExpression, ...]]
 """The name of an aggregate function, and its arguments."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_format.expressions.casts import MAX_WORD_DIGITS
+from lance_format.expressions.values.casts import MAX_WORD_DIGITS
 from lance_format.kernels.aggregation.grouping import SLACK
 
 Bool = npt.NDArray[np.bool_]

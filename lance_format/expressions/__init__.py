@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError
-from lance_format.expressions.arrow import from_arrow
-from lance_format.expressions.binding import bind
+from lance_format.expressions.binding.bind import bind
 from lance_format.expressions.bound import BoundExpression
 from lance_format.expressions.evaluation import evaluate, filter_mask
 from lance_format.expressions.nodes import (
@@ -27,7 +26,8 @@ from lance_format.expressions.nodes import (
     conjuncts,
     disjunction,
 )
-from lance_format.expressions.plain_sql import parse_plain
+from lance_format.expressions.parsing.arrow import from_arrow
+from lance_format.expressions.parsing.plain_sql import parse_plain
 from lance_format.expressions.rendering import to_sql
 from lance_format.expressions.together import Together
 
@@ -51,7 +51,7 @@ __all__ = [
 
 
 def parse(text: str) -> Expression:
-    """Parse SQL; see `lance_format.expressions.sql`.
+    """Parse SQL; see `lance_format.expressions.parsing.sql`.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def parse(text: str) -> Expression:
     if plain is not None:
         return plain
     # Importing sqlglot takes 0.12 s, which processes that are given plain text, or none, need not pay.
-    from lance_format.expressions import sql
+    from lance_format.expressions.parsing import sql
 
     return sql.parse(text)
 

@@ -25,13 +25,13 @@ import pyarrow.compute as pc
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
 from lance_format.expressions.bound import BoundExpression
-from lance_format.expressions.casts import cast
-from lance_format.expressions.checked_arithmetic import compute_checked
-from lance_format.expressions.functions import FUNCTIONS
+from lance_format.expressions.functions.patterns import like
+from lance_format.expressions.functions.registry import FUNCTIONS
 from lance_format.expressions.nodes import ArithmeticOperator, Expression
-from lance_format.expressions.order import compare, is_among
-from lance_format.expressions.patterns import like
 from lance_format.expressions.rendering import name_to_sql, to_sql
+from lance_format.expressions.values.casts import cast
+from lance_format.expressions.values.checked_arithmetic import compute_checked
+from lance_format.expressions.values.order import compare, is_among
 
 Value: TypeAlias = pa.Array | pa.Scalar
 """The values of an expression: one for each row, or one for all of them."""

@@ -285,7 +285,7 @@ class Case(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Call(Expression):
-    """A function of the table in `functions`, by its name there."""
+    """A function of the table in `functions.registry`, by its name there."""
 
     _operands: ClassVar[tuple[str, ...]] = ("arguments",)
 

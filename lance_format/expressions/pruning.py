@@ -22,10 +22,10 @@ import pyarrow.compute as pc
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
 from lance_format.expressions.bound import BoundExpression
-from lance_format.expressions.casts import cast, keeps_order
-from lance_format.expressions.integer_set import IntegerSet
 from lance_format.expressions.nodes import Expression, FieldPath
-from lance_format.expressions.order import compare
+from lance_format.expressions.values.casts import cast, keeps_order
+from lance_format.expressions.values.integer_set import IntegerSet
+from lance_format.expressions.values.order import compare
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.row_numbers import distinct

@@ -14,7 +14,8 @@ from lance_format.lazy_dataclasses import dataclass
 class ZoneStatistics:
     """Bounds and counts of a column, or of a field below structs, per zone.
 
-    The order is that of `order`: NaN is the greatest number, and -0.0 equals 0.0. Strings are ordered by their bytes.
+    The order is that of `values.order`: NaN is the greatest number, and -0.0 equals 0.0. Strings are ordered by their
+    bytes.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lance_format.expressions.functions import FUNCTIONS
+from lance_format.expressions.functions.registry import FUNCTIONS
 
 _PAGE = Path(__file__).parents[2] / "docs" / "expressions.md"
 _PARSED = {"is_valid", "get_field", "now", "current_timestamp", "current_date", "today"}

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lance_format.expressions.calendar import CYCLE_DAYS, CYCLE_YEARS, date_part, date_trunc
+from lance_format.expressions.values.calendar import CYCLE_DAYS, CYCLE_YEARS, date_part, date_trunc
 
 DAY_MICROSECONDS = 86_400_000_000
 EDGES = [-(2**31), 2**31 - 1, -719_529, 11_248_737, 11_248_738, -12_687_794, -12_687_795, 40_000_000, 0, -1]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.expressions.casts import cast
+from lance_format.expressions.values.casts import cast
 
 
 @given(st.lists(st.none() | st.integers(-(10**15) + 1, 10**15 - 1), max_size=20), st.integers(0, 15), st.integers(0, 3))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.expressions.integer_set import MIN_CONSTANTS, IntegerSet
+from lance_format.expressions.values.integer_set import MIN_CONSTANTS, IntegerSet
 
 ENDS = {bits: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)}
 TYPES = [

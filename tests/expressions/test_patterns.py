@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_format.expressions import patterns
-from lance_format.expressions.patterns import contains, like
+from lance_format.expressions.functions import patterns
+from lance_format.expressions.functions.patterns import contains, like
 
 _LETTERS = "abé%\\_\n"
 _TEXTS = st.one_of(

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from sqlglot.tokens import Tokenizer
 
 from lance_format import InvalidInputError
-from lance_format.expressions import Expression, nodes, sql
-from lance_format.expressions.plain_sql import parse_plain
+from lance_format.expressions import Expression, nodes
+from lance_format.expressions.parsing import sql
+from lance_format.expressions.parsing.plain_sql import parse_plain
 
 NAMES = ["a", "B_2", "_x", "s.t", "`odd name`", "`a.b`", "type", "date", "value", "a.b.c"]
 CONSTANTS = ["1", "-5", "007", "1.5", "-0.25", "'x'", "''", "'a b ; -- c'", "TRUE", "false", "999999999999999999"]

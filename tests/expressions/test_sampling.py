@@ -8,7 +8,7 @@ import pytest
 
 import lance_format
 from lance_format import InvalidInputError
-from lance_format.expressions.sampling import hash_fraction
+from lance_format.expressions.functions.sampling import hash_fraction
 
 _NUMBERS = pa.array(np.arange(100_000))
 

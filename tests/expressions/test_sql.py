@@ -5,7 +5,7 @@ from sqlglot.parser import Parser
 
 from lance_format import InvalidInputError
 from lance_format.expressions import nodes
-from lance_format.expressions.sql import LanceSQL, parse
+from lance_format.expressions.parsing.sql import LanceSQL, parse
 
 RENAMED_BY_SQLGLOT = ["array_contains", "date_trunc", "least", "left", "length", "LOG", "regexp_like", "year"]
 

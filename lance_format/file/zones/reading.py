@@ -23,7 +23,7 @@ from lance_format.data_block import Counts
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import ChecksumError, CorruptFileError, NotSupportedError
 from lance_format.expressions.nodes import FieldPath
-from lance_format.expressions.order import compare
+from lance_format.expressions.values.order import compare
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file.columns.indices import column_indices, stored_fields
 from lance_format.file.columns.projection import ColumnProjection

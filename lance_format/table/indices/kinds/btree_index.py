@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import CorruptFileError
-from lance_format.expressions.order import compare
 from lance_format.expressions.pruning import classify, rows_of_zones
+from lance_format.expressions.values.order import compare
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.half_floats import if_else, is_nan
 from lance_format.table.format.index_metadata import IndexMetadata

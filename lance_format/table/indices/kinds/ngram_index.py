@@ -24,8 +24,8 @@ import pyroaring
 
 from lance_format.errors import CorruptFileError
 from lance_format.expressions import nodes
+from lance_format.expressions.functions.patterns import literal_texts
 from lance_format.expressions.nodes import Call, Expression, Literal
-from lance_format.expressions.patterns import literal_texts
 from lance_format.kernels.texts.trigrams import NUM_TOKENS, gather_trigrams
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata

@@ -29,7 +29,7 @@ import pyroaring
 from lance_format.byte_io import ByteRange, RangeReader, RangeWriter, RequestShape
 from lance_format.datatypes import Schema
 from lance_format.errors import CorruptFileError
-from lance_format.expressions.order import compare
+from lance_format.expressions.values.order import compare
 from lance_format.file import (
     ROWS_PER_ZONE,
     ColumnProjection,

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError
-from lance_format.expressions.casts import cast
-from lance_format.expressions.coercion import common_type
-from lance_format.expressions.order import compare, is_among
+from lance_format.expressions.values.casts import cast
+from lance_format.expressions.values.coercion import common_type
+from lance_format.expressions.values.order import compare, is_among
 from lance_format.list_items import items_of
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from lance_format.expressions import nodes
-from lance_format.expressions.coercion import is_text
 from lance_format.expressions.nodes import Expression, FieldPath, Literal
+from lance_format.expressions.values.coercion import is_text
 
 
 def gather_constants(node: nodes.And | nodes.Or, type_of: Callable[[FieldPath], pa.DataType]) -> list[Expression]:

@@ -8,16 +8,16 @@ import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
-from lance_format.expressions.coercion import (
+from lance_format.expressions.binding.typed import Typed, cast_to, typed_node
+from lance_format.expressions.nodes import Expression, Literal
+from lance_format.expressions.rendering import to_sql
+from lance_format.expressions.values.coercion import (
     as_decimal,
     axis_of,
     common_type,
     is_number,
     position_of,
 )
-from lance_format.expressions.nodes import Expression, Literal
-from lance_format.expressions.rendering import to_sql
-from lance_format.expressions.typed import Typed, cast_to, typed_node
 
 
 def compute(operator: nodes.ArithmeticOperator, left: Typed, right: Typed) -> Typed:

@@ -30,11 +30,9 @@ from sqlglot.tokens import Tokenizer as BaseTokenizer
 
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
-from lance_format.expressions.arrow_type_names import parse_arrow_type
-from lance_format.expressions.casts import cast
 from lance_format.expressions.nodes import Expression, Literal, NullSafeEqual
-from lance_format.expressions.rendering import to_sql
-from lance_format.expressions.sql_constants import (
+from lance_format.expressions.parsing.arrow_type_names import parse_arrow_type
+from lance_format.expressions.parsing.sql_constants import (
     NOW,
     UnsupportedError,
     interval_of,
@@ -45,6 +43,8 @@ from lance_format.expressions.sql_constants import (
     unsupported,
     with_backslashes,
 )
+from lance_format.expressions.rendering import to_sql
+from lance_format.expressions.values.casts import cast
 
 _PREFIX = "SELECT "
 _MARK = "\0"

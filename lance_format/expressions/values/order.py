@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_format.expressions.integer_set import IntegerSet
 from lance_format.expressions.nodes import MIRRORED, ComparisonOperator
+from lance_format.expressions.values.integer_set import IntegerSet
 
 _KERNELS: dict[ComparisonOperator, Callable[[Any, Any], Any]] = {
     "=": pc.equal,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
-from lance_format.expressions.coercion import (
+from lance_format.expressions.binding.typed import Typed, cast_to
+from lance_format.expressions.rendering import to_sql
+from lance_format.expressions.values.coercion import (
     common_type,
     is_bytes,
     is_number,
     is_text,
 )
-from lance_format.expressions.rendering import to_sql
-from lance_format.expressions.typed import Typed, cast_to
 
 
 def unify(values: list[Typed], what: str) -> list[Typed]:
@@ -54,7 +54,7 @@ def fit_argument(value: Typed, kind: str, function: str) -> Typed:
     ----------
     value : Typed
     kind : str
-        Kind of the parameter; see `lance_format.expressions.functions`.
+        Kind of the parameter; see `lance_format.expressions.functions.registry`.
     function : str
         Name of the function, for errors.
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from lance_format.expressions import nodes
-from lance_format.expressions.coercion import plain_type
 from lance_format.expressions.evaluation import apply
 from lance_format.expressions.nodes import Expression, Literal
+from lance_format.expressions.values.coercion import plain_type
 
 
 class Typed(NamedTuple):

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_format.expressions.casts import cast
 from lance_format.expressions.nodes import Comparison, ComparisonOperator, Expression, Literal
+from lance_format.expressions.values.casts import cast
 from lance_format.lazy_dataclasses import dataclass
 
 Position: TypeAlias = Fraction | float

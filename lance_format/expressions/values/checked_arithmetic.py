@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_format.expressions.casts import cast, decimal_words
+from lance_format.expressions.values.casts import cast, decimal_words
 
 Value: TypeAlias = pa.Array | pa.Scalar
 _I64 = npt.NDArray[np.int64]

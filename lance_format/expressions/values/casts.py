@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_format.expressions.calendar import CYCLE_DAYS, CYCLE_YEARS, DAY_TICKS
+from lance_format.expressions.values.calendar import CYCLE_DAYS, CYCLE_YEARS, DAY_TICKS
 
 MAX_WORD_DIGITS = 18
 """Number of decimal digits that 64 bits always hold."""

@@ -1,7 +1,7 @@
 """Fitting expressions to a schema: names become columns, and types are made to meet.
 
 The rules are the reference's, except that a constant out of the range of the column it is compared with is placed
-exactly (see `coercion`), where the reference refuses it.
+exactly (see `values.coercion`), where the reference refuses it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
-from lance_format.expressions.argument_types import as_text, fit_argument, unify
-from lance_format.expressions.arithmetic import adopt_type, compute, negate
+from lance_format.expressions.binding.argument_types import as_text, fit_argument, unify
+from lance_format.expressions.binding.arithmetic import adopt_type, compute, negate
+from lance_format.expressions.binding.comparisons import compare, compare_null_safe, is_among
+from lance_format.expressions.binding.lookups import gather_constants
+from lance_format.expressions.binding.typed import Typed, to_plain, typed_node
 from lance_format.expressions.bound import BoundExpression
-from lance_format.expressions.comparisons import compare, compare_null_safe, is_among
-from lance_format.expressions.functions import FUNCTIONS
-from lance_format.expressions.lookups import gather_constants
+from lance_format.expressions.functions.registry import FUNCTIONS
 from lance_format.expressions.nodes import Expression, Literal
 from lance_format.expressions.rendering import name_to_sql, to_sql
-from lance_format.expressions.typed import Typed, to_plain, typed_node
 
 
 def bind(expression: Expression, schema: pa.Schema) -> BoundExpression:

@@ -8,15 +8,15 @@ import pyarrow as pa
 
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
-from lance_format.expressions.casts import cast
-from lance_format.expressions.coercion import (
+from lance_format.expressions.binding.typed import Typed, cast_to, typed_node
+from lance_format.expressions.nodes import Literal
+from lance_format.expressions.rendering import to_sql
+from lance_format.expressions.values.casts import cast
+from lance_format.expressions.values.coercion import (
     axis_of,
     common_type,
     position_of,
 )
-from lance_format.expressions.nodes import Literal
-from lance_format.expressions.rendering import to_sql
-from lance_format.expressions.typed import Typed, cast_to, typed_node
 
 
 def compare(operator: nodes.ComparisonOperator, left: Typed, right: Typed) -> Typed:

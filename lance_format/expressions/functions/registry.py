@@ -24,11 +24,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError
-from lance_format.expressions import calendar, json_functions, lists
-from lance_format.expressions.casts import round_decimals
-from lance_format.expressions.order import compare
-from lance_format.expressions.patterns import contains
-from lance_format.expressions.sampling import hash_fraction
+from lance_format.expressions.functions import json_functions, lists
+from lance_format.expressions.functions.patterns import contains
+from lance_format.expressions.functions.sampling import hash_fraction
+from lance_format.expressions.values import calendar
+from lance_format.expressions.values.casts import round_decimals
+from lance_format.expressions.values.order import compare
 from lance_format.lazy_dataclasses import dataclass
 
 _MOST_REPEATED_BYTES = 1 << 28

@@ -77,7 +77,7 @@ def parse_plain(text: str) -> Expression | None:
     Returns
     -------
     Expression or None
-        The result of `lance_format.expressions.sql.parse`; None if the text is not plain.
+        The result of `lance_format.expressions.parsing.sql.parse`; None if the text is not plain.
     """
     try:
         return _Parser(text).parse()

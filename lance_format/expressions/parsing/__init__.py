@@ -1,0 +1,1 @@
+"""Text and expressions of pyarrow become nodes."""
