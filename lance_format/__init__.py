@@ -51,15 +51,15 @@ if TYPE_CHECKING:
     from lance_format.table.changes.rows.row_delta import RowDelta
     from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges
     from lance_format.table.changes.write.plan import TableWrite, plan_write
-    from lance_format.table.dataset.change_log import ChangeLog
+    from lance_format.table.dataset.change_feed.change_log import ChangeLog
+    from lance_format.table.dataset.change_feed.row_changes import RowChange
     from lance_format.table.dataset.dataset import LanceDataset, dataset
     from lance_format.table.dataset.delta import DatasetDelta
     from lance_format.table.dataset.fragment import LanceFragment
     from lance_format.table.dataset.lance_operation import LanceOperation
     from lance_format.table.dataset.merge_builder import MergeInsertBuilder
     from lance_format.table.dataset.optimize import Compaction
-    from lance_format.table.dataset.report import TableReport
-    from lance_format.table.dataset.row_changes import RowChange
+    from lance_format.table.dataset.reports.report import TableReport
     from lance_format.table.dataset.scanner_builder import ScannerBuilder
     from lance_format.table.dataset.schema import LanceField, LanceSchema
     from lance_format.table.dataset.session import Session
@@ -173,7 +173,7 @@ _LAZY = {
     "BlobFile": "lance_format.file.blobs.blob_file",
     "BackfilledFragments": "lance_format.table.changes.columns.backfill",
     "ColumnBackfill": "lance_format.table.changes.columns.backfill",
-    "ChangeLog": "lance_format.table.dataset.change_log",
+    "ChangeLog": "lance_format.table.dataset.change_feed.change_log",
     "ChangePlan": "lance_format.table.versions.planned_change",
     "WriterPlan": "lance_format.table.versions.planned_change",
     "ChangeTask": "lance_format.table.versions.planned_change",
@@ -205,7 +205,7 @@ _LAZY = {
     "Progress": "lance_format.progress",
     "PlannedReads": "lance_format.table.scan.planned_reads",
     "RestNamespace": "lance_format.namespaces.rest",
-    "RowChange": "lance_format.table.dataset.row_changes",
+    "RowChange": "lance_format.table.dataset.change_feed.row_changes",
     "RowDelta": "lance_format.table.changes.rows.row_delta",
     "RowDeltaChanges": "lance_format.table.changes.rows.row_delta_writer",
     "RowRewrite": "lance_format.table.maintenance.row_rewrite",
@@ -215,7 +215,7 @@ _LAZY = {
     "Session": "lance_format.table.dataset.session",
     "Transaction": "lance_format.table.transaction.transaction",
     "TablePlace": "lance_format.namespaces.contents",
-    "TableReport": "lance_format.table.dataset.report",
+    "TableReport": "lance_format.table.dataset.reports.report",
     "TableWrite": "lance_format.table.changes.write.plan",
     "VerificationReport": "lance_format.table.maintenance.verification",
     "batch_udf": "lance_format.table.changes.columns.batch_udf",

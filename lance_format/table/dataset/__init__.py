@@ -1,1 +1,1 @@
-"""The table as users see it: `LanceDataset`, its mixins, and what hangs on it, such as tags and statistics."""
+"""The table as users see it: `LanceDataset`, and what hangs on it, such as tags and statistics."""

@@ -26,13 +26,13 @@ from lance_format.table.changes.write.settings import (
     merge_properties,
 )
 from lance_format.table.dataset.branches import Branches
-from lance_format.table.dataset.changes import DatasetChanges
-from lance_format.table.dataset.columns import DatasetColumns
 from lance_format.table.dataset.fragment import LanceFragment
-from lance_format.table.dataset.indexing import DatasetIndices
 from lance_format.table.dataset.lance_operation import commit_operation, join_appends
-from lance_format.table.dataset.metadata import DatasetMetadata
-from lance_format.table.dataset.reporting import DatasetReports
+from lance_format.table.dataset.methods.changes import DatasetChanges
+from lance_format.table.dataset.methods.columns import DatasetColumns
+from lance_format.table.dataset.methods.indexing import DatasetIndices
+from lance_format.table.dataset.methods.metadata import DatasetMetadata
+from lance_format.table.dataset.reports.reporting import DatasetReports
 from lance_format.table.dataset.schema import LanceSchema
 from lance_format.table.dataset.session import Session
 from lance_format.table.dataset.stats import LanceStats

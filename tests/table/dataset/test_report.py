@@ -15,7 +15,7 @@ import pytest
 
 import lance_format
 from lance_format import LanceDataset, NotSupportedError
-from lance_format.table.dataset.report_facts import MAX_FILES_FRAGMENTS
+from lance_format.table.dataset.reports.report_facts import MAX_FILES_FRAGMENTS
 from tests.cli.conftest import add_fragments
 
 _ROWS = 30_000

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lance_format.arguments import checked_methods
-from lance_format.table.dataset.report_facts import ReadableDataset
+from lance_format.table.dataset.reports.report_facts import ReadableDataset
 
 if TYPE_CHECKING:
-    from lance_format.table.dataset.report import TableReport
+    from lance_format.table.dataset.reports.report import TableReport
 
 
 @checked_methods
@@ -18,7 +18,7 @@ class DatasetReports(ReadableDataset):
 
     def _repr_html_(self) -> str:
         """Return a summary for notebooks."""
-        from lance_format.table.dataset.report import notebook_html  # drawing, which only notebooks need
+        from lance_format.table.dataset.reports.report import notebook_html  # drawing, which only notebooks need
 
         return notebook_html(self)
 
@@ -38,6 +38,6 @@ class DatasetReports(ReadableDataset):
         -------
         TableReport
         """
-        from lance_format.table.dataset.report import collect_report  # drawing, which only reports need
+        from lance_format.table.dataset.reports.report import collect_report  # drawing, which only reports need
 
         return collect_report(self, filter, columns)

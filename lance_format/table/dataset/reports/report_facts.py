@@ -15,8 +15,8 @@ from lance_format.expressions import FieldPath
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file import describe_encoding
 from lance_format.file.columns.json_columns import with_text
-from lance_format.table.dataset.history import DatasetHistory
-from lance_format.table.dataset.reads import DatasetReads
+from lance_format.table.dataset.methods.history import DatasetHistory
+from lance_format.table.dataset.methods.reads import DatasetReads
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.versions.table_version import TableVersion
 

@@ -17,7 +17,7 @@ from lance_format.pictures.page import Section, new_section, to_html, to_page
 from lance_format.pictures.timeline import Commit, draw_timeline
 from lance_format.pictures.treemap import Part, draw_treemap
 from lance_format.pictures.zones import draw_zones
-from lance_format.table.dataset.report_facts import (
+from lance_format.table.dataset.reports.report_facts import (
     ReadableDataset,
     collect_fragments,
     collect_reads,

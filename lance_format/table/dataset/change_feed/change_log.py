@@ -11,8 +11,8 @@ from collections.abc import Hashable, Sequence
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, VersionNotFoundError
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.table.dataset.change_feed.row_changes import INSERT, ComparedFields, RowChange, find_row_changes
 from lance_format.table.dataset.dataset import LanceDataset
-from lance_format.table.dataset.row_changes import INSERT, ComparedFields, RowChange, find_row_changes
 from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.transaction.operations import (

@@ -1,0 +1,1 @@
+"""The rows that versions changed, version by version."""

@@ -1,0 +1,1 @@
+"""The mixins of `LanceDataset`: one per kind of method."""
