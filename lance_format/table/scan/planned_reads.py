@@ -10,10 +10,10 @@ from lance_format.file import ROWS_PER_ZONE, PageSizes
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.open_files import FragmentFiles
-from lance_format.table.scan.index_pruning import PrunedFragments
 from lance_format.table.scan.projection import Projection
+from lance_format.table.scan.pruning.index_pruning import PrunedFragments
+from lance_format.table.scan.pruning.statistics_pruning import prune
 from lance_format.table.scan.row_ranges import RowRanges
-from lance_format.table.scan.statistics_pruning import prune
 from lance_format.table.scan.tasks import FragmentRanges
 
 INDEX, STATISTICS, ROW_NUMBERS = "index", "statistics", "row numbers"

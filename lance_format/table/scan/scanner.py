@@ -23,7 +23,6 @@ from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
-from lance_format.table.scan.index_pruning import PrunedFragments, prune_fragments, usable_indices
 from lance_format.table.scan.late_materialisation import Stages, materialise, materialise_together, small_together
 from lance_format.table.scan.metrics import ScanMeter, ScanMetrics, describe_plan, report
 from lance_format.table.scan.opening import opened_ahead
@@ -31,10 +30,11 @@ from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.pace import Pace
 from lance_format.table.scan.planned_reads import PlannedReads, plan_reads
 from lance_format.table.scan.projection import Projection, plan_projection
-from lance_format.table.scan.row_lookup import RowLookup
+from lance_format.table.scan.pruning.index_pruning import PrunedFragments, prune_fragments, usable_indices
+from lance_format.table.scan.pruning.row_lookup import RowLookup
+from lance_format.table.scan.pruning.statistics_pruning import PrunedOnce, is_pruned_ahead, prune_ahead
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.scan.scanned_fragment import OpenFragment, ScannedRows, Window, clip, read_together
-from lance_format.table.scan.statistics_pruning import PrunedOnce, is_pruned_ahead, prune_ahead
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, Candidates, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.versions.belonging import check_belongs
 from lance_format.table.versions.table_version import TableVersion

@@ -16,7 +16,7 @@ from lance_format.table.indices.building import create_scalar_index, optimize_in
 from lance_format.table.indices.zones.zone_map import Zones
 from lance_format.table.indices.zones.zone_map_index import load_zones
 from lance_format.table.indices.zones.zone_map_training import train_zones
-from lance_format.table.scan.index_pruning import prune_fragments
+from lance_format.table.scan.pruning.index_pruning import prune_fragments
 from lance_format.table.versions.table_version import TableVersion
 from tests.table.builders import rows
 from tests.table.counting import counted

@@ -16,8 +16,8 @@ from lance_format.file import ROWS_PER_ZONE
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.scan.options import ColumnOrdering
 from lance_format.table.scan.ordered.sort_order import Ranks, rank
+from lance_format.table.scan.pruning.statistics_pruning import statistics_ahead
 from lance_format.table.scan.row_ranges import Flags, RowRanges
-from lance_format.table.scan.statistics_pruning import statistics_ahead
 from lance_format.table.scan.tasks import FragmentRanges
 
 

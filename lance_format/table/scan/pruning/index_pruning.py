@@ -25,7 +25,7 @@ from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.zones.zone_map import ZoneNumbers, Zones, is_ordinary
 from lance_format.table.indices.zones.zone_map_index import ZoneMapDetails, load_zones
-from lance_format.table.scan.indexed_rows import can_answer, can_hold, find_indexed_rows, names_rows, own_terms
+from lance_format.table.scan.pruning.indexed_rows import can_answer, can_hold, find_indexed_rows, names_rows, own_terms
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.versions.table_version import TableVersion
 
