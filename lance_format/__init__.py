@@ -82,7 +82,11 @@ if TYPE_CHECKING:
     from lance_format.table.scan.tasks import ScanTask
     from lance_format.table.transaction.batch_marker import BatchMarker, last_batches
     from lance_format.table.transaction.transaction import Transaction
-    from lance_format.table.versions.cleanup_policy import CleanupCandidateFile, CleanupExplanation, CleanupStats
+    from lance_format.table.versions.cleanup.cleanup_policy import (
+        CleanupCandidateFile,
+        CleanupExplanation,
+        CleanupStats,
+    )
     from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, WriterPlan
 
 __all__ = [
@@ -177,9 +181,9 @@ _LAZY = {
     "ChangePlan": "lance_format.table.versions.planned_change",
     "WriterPlan": "lance_format.table.versions.planned_change",
     "ChangeTask": "lance_format.table.versions.planned_change",
-    "CleanupCandidateFile": "lance_format.table.versions.cleanup_policy",
-    "CleanupExplanation": "lance_format.table.versions.cleanup_policy",
-    "CleanupStats": "lance_format.table.versions.cleanup_policy",
+    "CleanupCandidateFile": "lance_format.table.versions.cleanup.cleanup_policy",
+    "CleanupExplanation": "lance_format.table.versions.cleanup.cleanup_policy",
+    "CleanupStats": "lance_format.table.versions.cleanup.cleanup_policy",
     "DataFile": "lance_format.table.format.file_entries",
     "DeletionFile": "lance_format.table.format.file_entries",
     "MergeInsertBuilder": "lance_format.table.dataset.merge_builder",

@@ -28,8 +28,8 @@ from lance_format.table.maintenance.findings import (
 )
 from lance_format.table.transaction.transaction import parse_transaction
 from lance_format.table.versions.belonging import contradict
-from lance_format.table.versions.cleanup import UNVERIFIED_AGE_SECONDS
-from lance_format.table.versions.garbage import is_named
+from lance_format.table.versions.cleanup.cleanup import UNVERIFIED_AGE_SECONDS
+from lance_format.table.versions.cleanup.garbage import is_named
 from lance_format.table.versions.history import History, load_detached, load_history
 from lance_format.table.versions.named_files import SharedFragments, branch_roots, named_files, owner_of
 

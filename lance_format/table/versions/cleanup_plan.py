@@ -13,9 +13,15 @@ from collections.abc import Mapping, Sequence
 from lance_format.errors import InvalidInputError, VersionNotFoundError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.transaction.operations import Operation
-from lance_format.table.versions.cleanup import begin_cleanup
-from lance_format.table.versions.cleanup_policy import CleanupPolicy, CleanupStats
-from lance_format.table.versions.garbage import GarbageFile, is_named, no_counts, remove_directories, remove_files
+from lance_format.table.versions.cleanup.cleanup import begin_cleanup
+from lance_format.table.versions.cleanup.cleanup_policy import CleanupPolicy, CleanupStats
+from lance_format.table.versions.cleanup.garbage import (
+    GarbageFile,
+    is_named,
+    no_counts,
+    remove_directories,
+    remove_files,
+)
 from lance_format.table.versions.named_files import named_files
 from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.planned_change import ChangePlan, ChangeTask

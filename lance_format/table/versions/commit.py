@@ -61,7 +61,7 @@ from lance_format.table.transaction.operations import (
     Update,
 )
 from lance_format.table.transaction.transaction import Transaction, serialize_transaction
-from lance_format.table.versions.cleanup import clean_up_if_due
+from lance_format.table.versions.cleanup.cleanup import clean_up_if_due
 from lance_format.table.versions.history import History, load_history, write_hint
 from lance_format.table.versions.landing import Standing, find_standing, prove, take_back
 from lance_format.table.versions.rebase import rebase

@@ -31,8 +31,8 @@ from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.writer import list_data_files
 from lance_format.table.transaction.operations import Operation
 from lance_format.table.versions.checkout import check_out
+from lance_format.table.versions.cleanup.garbage import directories_of, remove_directories
 from lance_format.table.versions.commit import Precondition
-from lance_format.table.versions.garbage import directories_of, remove_directories
 from lance_format.table.versions.history import load_history
 from lance_format.table.versions.named_files import named_files
 from lance_format.table.versions.open_table import OpenTable

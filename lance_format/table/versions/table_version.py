@@ -39,8 +39,8 @@ from lance_format.table.fragments.writer import (
 )
 from lance_format.table.transaction.operations import Delete, Operation, Update
 from lance_format.table.transaction.transaction import Transaction
+from lance_format.table.versions.cleanup.garbage import directories_of, remove_directories
 from lance_format.table.versions.commit import DEFAULT_RETRY, Precondition, RetryPolicy, commit
-from lance_format.table.versions.garbage import directories_of, remove_directories
 from lance_format.table.versions.history import History, load_history, load_latest
 from lance_format.version import FileVersion
 

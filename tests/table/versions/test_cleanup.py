@@ -22,8 +22,8 @@ from lance_format.table.changes.rows.delete import plan_delete
 from lance_format.table.changes.write.plan import plan_write
 from lance_format.table.format.duration import parse_duration
 from lance_format.table.format.table_directory import TableDirectory
-from lance_format.table.versions.cleanup import clean_up
-from lance_format.table.versions.cleanup_policy import CleanupPolicy
+from lance_format.table.versions.cleanup.cleanup import clean_up
+from lance_format.table.versions.cleanup.cleanup_policy import CleanupPolicy
 from lance_format.table.versions.planned_change import run_change
 from lance_format.table.versions.table_version import TableVersion, change
 from tests.table.builders import column, rows

@@ -27,9 +27,14 @@ from lance_format.table.maintenance.verification import VerificationPlan, Verifi
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, divided_by
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.belonging import Descent
-from lance_format.table.versions.cleanup import clean_up, explain_cleanup
+from lance_format.table.versions.cleanup.cleanup import clean_up, explain_cleanup
+from lance_format.table.versions.cleanup.cleanup_policy import (
+    CleanupExplanation,
+    CleanupKeywords,
+    CleanupPolicy,
+    CleanupStats,
+)
 from lance_format.table.versions.cleanup_plan import FILES_PER_TASK, CleanupPlan, plan_cleanup
-from lance_format.table.versions.cleanup_policy import CleanupExplanation, CleanupKeywords, CleanupPolicy, CleanupStats
 from lance_format.table.versions.history import summarize
 from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.planned_change import run_change, run_tasks

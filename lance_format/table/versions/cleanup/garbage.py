@@ -11,7 +11,7 @@ from lance_format.object_store import ObjectInfo, ObjectStore, remove_if_empty
 from lance_format.progress import Work, advance
 from lance_format.table.format.file_kinds import FileKind, OwnFile
 from lance_format.table.format.table_directory import TableDirectory
-from lance_format.table.versions.cleanup_policy import CleanupStats
+from lance_format.table.versions.cleanup.cleanup_policy import CleanupStats
 
 _FILES_AT_ONCE = 1000
 

@@ -29,14 +29,20 @@ from lance_format.table.format.file_kinds import classify
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES
 from lance_format.table.format.table_directory import TableDirectory
-from lance_format.table.versions.cleanup_policy import (
+from lance_format.table.versions.cleanup.cleanup_policy import (
     CleanupCandidateFile,
     CleanupExplanation,
     CleanupPolicy,
     CleanupReferencedBranch,
     CleanupStats,
 )
-from lance_format.table.versions.garbage import GarbageFile, is_named, no_counts, remove_directories, remove_files
+from lance_format.table.versions.cleanup.garbage import (
+    GarbageFile,
+    is_named,
+    no_counts,
+    remove_directories,
+    remove_files,
+)
 from lance_format.table.versions.history import History, load_detached, load_history
 from lance_format.table.versions.named_files import SharedFragments, branch_roots, named_files, owner_of
 from lance_format.table.versions.refs import list_branches, list_tags
