@@ -15,6 +15,7 @@ Spark describes them by an own tree, which the planner bridge writes as JSON: li
 | `["STARTS_WITH", operand, text]`, `ENDS_WITH`, `CONTAINS` | the text is taken as it is                            |
 | `["ALWAYS_TRUE"]`, `["ALWAYS_FALSE"]`             |                                                               |
 | `["SAMPLE", lower, upper, seed, run]`             | a share of the rows, or of their runs; see `hash_fraction`    |
+| `["MATCH", kind, parameters, path, …]`            | words of texts; see `connector.read.text_matches`             |
 
 Types have Spark's names. A value is text, as JavaScript's numbers could not hold all of them, or a boolean: whole
 numbers in digits, also days of dates, microseconds of timestamps and nanoseconds of times; binaries in base64.
@@ -36,8 +37,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import DataType, StringType, StructType, UserDefinedType, VariantType
 
+from connector.read.text_matches import with_rows
 from connector.types.row_columns import ROW_FIELDS
-from lance_format import InvalidInputError
+from lance_format import InvalidInputError, LanceDataset, LanceError
 from lance_format.expressions import Expression, nodes
 
 Form = list[Any]
@@ -79,23 +81,29 @@ _EXACT: tuple[Callable[[pa.DataType], bool], ...] = (
 """Stored types whose values Spark sees unchanged. It sees nanoseconds and milliseconds of dates rounded down."""
 
 
-def parse_predicate(text: str) -> Expression:
+def parse_predicate(text: str, open_table: Callable[[], LanceDataset]) -> Expression:
     """Read a predicate from JSON.
 
     Parameters
     ----------
     text : str
         See above.
+    open_table : callable
+        Returns the version of the table that is read.
 
     Raises
     ------
     InvalidInputError
         If the text is none of these forms, or nested too deeply.
+    LanceError
+        If a search fails.
     """
     try:
-        return to_expression(json.loads(text))
+        return to_expression(with_rows(json.loads(text), open_table))
     except RecursionError:
         raise InvalidInputError("the predicate is nested too deeply; filter in several steps") from None
+    except LanceError:
+        raise
     except (ValueError, TypeError, KeyError, ArithmeticError, pa.ArrowException) as error:
         raise InvalidInputError(f"the predicate {text[:200]!r} is not one that the planner bridge writes") from error
 

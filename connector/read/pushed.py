@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from connector.protocol import (
     AGGREGATES,
@@ -18,9 +18,15 @@ from connector.protocol import (
     SNAPSHOT,
 )
 from connector.read.predicates import parse_predicate
-from lance_format import ColumnOrdering
+from lance_format import ColumnOrdering, LanceDataset
 from lance_format.expressions import Expression, conjunction
 from lance_format.lazy_dataclasses import dataclass
+
+
+def read_snapshot(options: Mapping[str, str]) -> tuple[str, int] | None:
+    """Return the location and the version that Spark has seen, if options, whose names may be in any case, say so."""
+    found = next((value for name, value in options.items() if name.lower() == SNAPSHOT), None)
+    return None if found is None else tuple(json.loads(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +63,23 @@ class Pushed:
     first: str | None = None
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> Pushed:
-        """Parse the pushed parts from options, whose names may be in any case."""
+    def parse(cls, options: Mapping[str, str], open_table: Callable[[], LanceDataset]) -> Pushed:
+        """Parse the pushed parts from options.
+
+        Parameters
+        ----------
+        options : mapping of str to str
+            Names in any case.
+        open_table : callable
+            Returns the version of the table that is read, in which conditions on texts are searched for.
+        """
         given = {name.lower(): value for name, value in options.items()}
-        snapshot, limit, parallelism = (given.get(name) for name in (SNAPSHOT, LIMIT, PARALLELISM))
-        terms = tuple(parse_predicate(given[name]) for name in (SAMPLE, PREDICATE, RUNTIME) if name in given)
+        limit, parallelism = (given.get(name) for name in (LIMIT, PARALLELISM))
+        terms = tuple(
+            parse_predicate(given[name], open_table) for name in (SAMPLE, PREDICATE, RUNTIME) if name in given
+        )
         return cls(
-            None if snapshot is None else tuple(json.loads(snapshot)),
+            read_snapshot(given),
             conjunction(terms) if terms else None,
             None if limit is None else int(limit),
             int(given.get(OFFSET, 0)),

@@ -116,7 +116,7 @@ from connector.protocol import (
     WRITE,
     WRITTEN,
 )
-from connector.read.pushed import Pushed
+from connector.read.pushed import Pushed, read_snapshot
 from connector.read.reader import create_reader
 from connector.read.task_errors import told_briefly
 from connector.stream.changes import (
@@ -205,7 +205,7 @@ class LanceDataSource(DataSource):
         schema : StructType, optional
             The columns that Spark sees; inferred if not given.
         """
-        options, snapshot = self._parsed_options, Pushed.parse(self.options).snapshot
+        options, snapshot = self._parsed_options, read_snapshot(self.options)
         dataset = self._open() if snapshot is None else open_at(options, *snapshot)
         if options.metadata_table is not None:
             return describe_metadata(options, dataset)
@@ -240,19 +240,19 @@ class LanceDataSource(DataSource):
 
     def bounds(self, schema: StructType) -> dict[str, Any]:
         """Return the bounds of columns for the planner bridge; see `connector.planner.answers`."""
-        uri, version = self._seen(Pushed.parse(self.options))
+        uri, version = self._seen()
         return bounds(open_at(self._parsed_options, uri, version), schema)
 
     def check_change(self, schema: StructType) -> None:
         """Refuse a change of rows that cannot be made; see `connector.dml.refusals`."""
         command = DeltaForm.parse(self._given[DELTA]).command
-        snapshot = self._seen(Pushed.parse(self.options))
+        snapshot = self._seen()
         is_declared = self._given.get(CATALOG) == "true" and ENTRY not in self._given
         check_change(self._parsed_options, command, schema, snapshot, is_declared=is_declared)
 
     def delete(self, schema: StructType) -> int:
         """Delete the rows for which the pushed predicate is true, and return their number."""
-        return delete_rows(self._parsed_options, Pushed.parse(self.options).predicate, schema)
+        return delete_rows(self._parsed_options, self._pushed().predicate, schema)
 
     def find_replaced_rows(self) -> bytes:
         """Find the rows that a write replaces; see `connector.jobs.row_search`."""
@@ -263,8 +263,8 @@ class LanceDataSource(DataSource):
         """Plan a read of the columns of `schema`."""
         if PRIVATE in self._given:
             return self._private.reader(schema)
-        pushed = Pushed.parse(self.options)
-        uri, version = self._seen(pushed)
+        pushed = self._pushed()
+        uri, version = self._seen()
         options = dataclasses.replace(self._parsed_options, path=uri, version=version)
         if options.metadata_table is not None:
             return MetadataReader(options, schema)
@@ -294,7 +294,7 @@ class LanceDataSource(DataSource):
         refuse_sink_options(self._parsed_options)
         if DELTA in self._given:
             form = DeltaForm.parse(self._given[DELTA])
-            return DeltaWriter(self._parsed_options, form, self._seen(Pushed.parse(self.options)))
+            return DeltaWriter(self._parsed_options, form, self._seen())
         mode = "overwrite" if overwrite else "create" if self._given.get(SAVING) == "create" else "append"
         named, config = split_properties(json.loads(self._given.get(PROPERTIES, "{}")))
         options = LanceOptions.parse({**named, **self.options})
@@ -322,7 +322,7 @@ class LanceDataSource(DataSource):
     @told_briefly
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Plan a stream of the rows that versions add, or of the changes of rows."""
-        return create_stream_reader(self._parsed_options, schema, Pushed.parse(self.options).parallelism)
+        return create_stream_reader(self._parsed_options, schema, self._pushed().parallelism)
 
     def answer_stream(self, schema: StructType) -> dict[str, Any]:
         """Answer a question about a stream; see `connector.stream.driver_streams`."""
@@ -347,17 +347,20 @@ class LanceDataSource(DataSource):
         """Refuse a stream of the table that cannot be read, whatever its checkpoint has."""
         check_stream(self._parsed_options, schema)
 
-    def _seen(self, pushed: Pushed) -> tuple[str, int]:
+    def _pushed(self) -> Pushed:
+        return Pushed.parse(self.options, lambda: open_at(self._parsed_options, *self._seen()))
+
+    def _seen(self) -> tuple[str, int]:
         """Return the version that Spark has seen, or fix it now."""
         if self._snapshot is None:
-            self._snapshot = pushed.snapshot
+            self._snapshot = read_snapshot(self.options)
         if self._snapshot is None:
             dataset = self._open()
             self._snapshot = (dataset.uri, dataset.version)
         return self._snapshot
 
     def _replaced_rows(self, options: LanceOptions) -> ReplacedRows:
-        return ReplacedRows(options, *self._seen(Pushed.parse(self.options)), self._given[REPLACED])
+        return ReplacedRows(options, *self._seen(), self._given[REPLACED])
 
     def _open(self) -> LanceDataset:
         options = self._parsed_options

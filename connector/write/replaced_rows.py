@@ -51,7 +51,7 @@ class ReplacedRows:
     @property
     def rows(self) -> Expression:
         """The predicate, parsed."""
-        return parse_predicate(self.predicate)
+        return parse_predicate(self.predicate, self.open)
 
     def open(self) -> LanceDataset:
         """Open the version."""

@@ -13,7 +13,7 @@ from pyspark.sql import types as t
 from connector.read.predicates import filterable_columns, parse_predicate
 from connector.types.row_columns import ROW_FIELDS
 from connector.types.schemas import to_spark_schema
-from lance_format import InvalidInputError
+from lance_format import InvalidInputError, LanceDataset
 from lance_format.expressions import to_sql
 
 A = ["COLUMN", "a"]
@@ -33,9 +33,13 @@ FORMS: list[tuple[list[Any], str]] = [
 ]
 
 
+def no_table() -> LanceDataset:
+    raise AssertionError("no form here needs the table")
+
+
 @pytest.mark.parametrize(("form", "sql"), FORMS, ids=[form[0] for form, _ in FORMS])
 def test_forms(form: list[Any], sql: str) -> None:
-    expression = parse_predicate(json.dumps(form))
+    expression = parse_predicate(json.dumps(form), no_table)
     assert to_sql(expression) == sql
     assert pickle.loads(pickle.dumps(expression)) == expression
 
@@ -59,7 +63,7 @@ CONSTANTS = [
 
 @pytest.mark.parametrize(("spark_type", "value", "expected"), CONSTANTS, ids=[name for name, _, _ in CONSTANTS])
 def test_constants(spark_type: str, value: object, expected: pa.Scalar) -> None:
-    (found,) = parse_predicate(json.dumps(["NOT", ["LITERAL", spark_type, value]])).children
+    (found,) = parse_predicate(json.dumps(["NOT", ["LITERAL", spark_type, value]]), no_table).children
     assert found.value == expected
     assert found.value.type == expected.type
 
@@ -81,13 +85,13 @@ def test_constants(spark_type: str, value: object, expected: pa.Scalar) -> None:
 )
 def test_other_forms_are_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="is not one that the planner bridge writes"):
-        parse_predicate(text)
+        parse_predicate(text, no_table)
 
 
 @pytest.mark.parametrize("depth", [5_000, 200_000])
 def test_deep_predicates_are_refused(depth: int) -> None:
     with pytest.raises(InvalidInputError, match="the predicate is nested too deeply"):
-        parse_predicate('["NOT", ' * depth + '["ALWAYS_TRUE"]' + "]" * depth)
+        parse_predicate('["NOT", ' * depth + '["ALWAYS_TRUE"]' + "]" * depth, no_table)
 
 
 def test_columns_whose_values_spark_sees_as_they_are_stored() -> None:

@@ -58,7 +58,7 @@ final class Commands extends SparkStrategy {
   static synchronized void install() {
     Statements.install();
     StreamChecks.install();
-    SearchFunction.install();
+    Functions.install();
     Option active = org.apache.spark.sql.classic.SparkSession$.MODULE$.getActiveSession();
     if (active.isEmpty()) return;
     SparkSession session = (SparkSession) active.get();
@@ -83,6 +83,7 @@ final class Commands extends SparkStrategy {
   }
 
   public Seq apply(LogicalPlan plan) {
+    TextMatch.refuseIn(plan);
     if (plan instanceof AlterTableCommand) refuseChangesOfColumns((AlterTableCommand) plan);
     if (plan instanceof DeleteFromTable) Deletion.check((DeleteFromTable) plan);
     if (plan instanceof CreateTableLikeCommand) refuseDivisions((CreateTableLikeCommand) plan);

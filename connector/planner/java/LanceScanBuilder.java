@@ -52,7 +52,7 @@ final class LanceScanBuilder extends SampledBuilder implements SupportsPushDownV
 
   /** Takes predicates that Python evaluates exactly as Spark does, and returns the others. */
   public Predicate[] pushPredicates(Predicate[] predicates) {
-    Predicates encoder = new Predicates(facts);
+    Predicates encoder = new Predicates(facts, true);
     List mine = new ArrayList();
     List rest = new ArrayList();
     for (int i = 0; i < predicates.length; i++) {

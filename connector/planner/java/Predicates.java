@@ -13,6 +13,7 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.UserDefinedScalarFunc;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
@@ -43,13 +44,22 @@ final class Predicates {
       new HashSet(Arrays.asList(new String[] {"STARTS_WITH", "ENDS_WITH", "CONTAINS"}));
   private static final List WHOLE_NUMBERS =
       Arrays.asList(new Class[] {ByteType.class, ShortType.class, IntegerType.class, LongType.class});
+  /** Of Spark's functions that are predicates. */
+  private static final String FUNCTION = "BOOLEAN_EXPRESSION";
   /** Number of constants from which numbers are written as bytes. */
   private static final int MANY = 100;
   private static final int[] DIGITS = {3, 5, 10, 19};
 
   private final Facts facts;
+  private final boolean findsTexts;
 
-  Predicates(Facts facts) { this.facts = facts; }
+  Predicates(Facts facts) { this(facts, false); }
+
+  /** The last parameter says whether the scan can search texts by the indices of the table. */
+  Predicates(Facts facts, boolean findsTexts) {
+    this.facts = facts;
+    this.findsTexts = findsTexts && facts.isAggregated();
+  }
 
   /** All of some predicates as JSON, without those that cannot be encoded; null if there are none. */
   String conjunction(Predicate[] predicates) {
@@ -66,9 +76,11 @@ final class Predicates {
     if (e instanceof NamedReference) return column((NamedReference) e);
     if (e instanceof Literal) return literal((Literal) e);
     if (e instanceof Cast) return cast((Cast) e);
+    if (e instanceof UserDefinedScalarFunc) return texts((UserDefinedScalarFunc) e);
     if (!(e instanceof GeneralScalarExpression)) return null;
     String operator = ((GeneralScalarExpression) e).name();
     if (operator.equals("IN")) return in(e.children());
+    if (operator.equals(FUNCTION) && e.children().length == 1) return encode(e.children()[0]);
     return OPERATORS.contains(operator) ? node(operator, e.children()) : null;
   }
 
@@ -86,6 +98,17 @@ final class Predicates {
   /** Whether a pattern is one text for all rows. */
   private static boolean isText(List form) {
     return form.get(0).equals("LITERAL") && form.get(1).equals("string") && form.get(2) != null;
+  }
+
+  private List texts(UserDefinedScalarFunc function) {
+    if (!findsTexts) return null;
+    List columns = new ArrayList();
+    for (int i = 0; i < function.children().length; i++) {
+      Expression child = function.children()[i];
+      if (!(child instanceof NamedReference) || column((NamedReference) child) == null) return null;
+      columns.add(Arrays.asList(((NamedReference) child).fieldNames()));
+    }
+    return TextMatch.form(function, columns);
   }
 
   private List column(NamedReference reference) {

@@ -3,6 +3,7 @@ package lance;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Function;
@@ -107,6 +108,14 @@ public final class Python {
   static String json(Object value) {
     try {
       return JSON.writeValueAsString(value);
+    } catch (Exception e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  static List list(String text) {
+    try {
+      return (List) JSON.readValue(text, List.class);
     } catch (Exception e) {
       throw new IllegalStateException(e);
     }

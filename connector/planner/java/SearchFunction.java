@@ -6,14 +6,9 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
-import java.util.WeakHashMap;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.CatalystTypeConverters;
-import org.apache.spark.sql.catalyst.FunctionIdentifier;
-import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
@@ -21,10 +16,7 @@ import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
-import scala.Option;
-import scala.Tuple3;
 import scala.collection.immutable.Seq;
-import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 
 /**
@@ -32,41 +24,16 @@ import scala.runtime.AbstractPartialFunction;
  * 0.2), 10), text_search('t', 'words', 10), and hybrid_search('t', 'column', array(0.1, 0.2), 'words', 10), which combines
  * both. All arguments can be named, and those after these have to be.
  */
-abstract class SearchFunction extends AbstractFunction1 {
-  /** The registries of sessions that have the functions. */
-  private static final Set INSTALLED = Collections.newSetFromMap(new WeakHashMap());
+abstract class SearchFunction extends SqlFunction {
   private static final List COMMON = Arrays.asList("table", "num_results", "filter");
 
-  /** The extensions by which later sessions get the functions. */
-  private static final Set EXTENDED = Collections.newSetFromMap(new WeakHashMap());
-
-  private final String name;
   private final List positional;
   private final List others;
 
   SearchFunction(String name, String[] positional, String[] others) {
-    this.name = name;
+    super(name);
     this.positional = Arrays.asList(positional);
     this.others = Arrays.asList(others);
-  }
-
-  /** The active session, and those made after it, have the functions unless they have others of their names. */
-  public static synchronized void install() {
-    Option active = org.apache.spark.sql.classic.SparkSession$.MODULE$.getActiveSession();
-    if (active.isEmpty()) return;
-    SparkSession session = (SparkSession) active.get();
-    TableFunctionRegistry functions = session.sessionState().tableFunctionRegistry();
-    SearchFunction[] all = {new VectorSearch(), new TextSearch(), new HybridSearch()};
-    boolean isNew = INSTALLED.add(functions);
-    boolean isFirst = EXTENDED.add(session.extensions());
-    for (int i = 0; i < all.length; i++) {
-      if (isNew && !session.catalog().functionExists(all[i].name)) {
-        functions.createOrReplaceTempFunction(all[i].name, all[i], "internal");
-      }
-      if (!isFirst) continue;
-      ExpressionInfo info = new ExpressionInfo(all[i].getClass().getName(), all[i].name);
-      session.extensions().injectTableFunction(new Tuple3(FunctionIdentifier.apply(all[i].name), info, all[i]));
-    }
   }
 
   /** The arguments by which Python searches, from those that are not common to all functions. */
@@ -182,8 +149,6 @@ abstract class SearchFunction extends AbstractFunction1 {
     if (!(table instanceof LanceTable) || !isWhole) throw refused(name + " is not a Lance table");
     return ((LanceTable) table).searched();
   }
-
-  final IllegalArgumentException refused(String why) { return new IllegalArgumentException(name + ": " + why); }
 
   /** The steps of a query that leave out or change rows of the table that it reads. */
   private static final class Steps extends AbstractPartialFunction {
