@@ -283,11 +283,7 @@ class RestNamespace:
         StorageError
             If the server does not answer, or refuses.
         """
-        reply = self._post(f"table/{self._joined(table)}/deregister", {"id": [*table]}, is_repeatable=False)
-        if self._is_absent(reply):
-            return False
-        self._demand(reply, f"deregister the table {_shown(table)}")
-        return True
+        return self._end(table, "deregister")
 
     def drop(self, table: Sequence[str]) -> bool:
         """Have the server delete a table with its files.
@@ -302,10 +298,13 @@ class RestNamespace:
         StorageError
             If the server does not answer, or refuses.
         """
-        reply = self._post(f"table/{self._joined(table)}/drop", {"id": [*table]}, is_repeatable=False)
+        return self._end(table, "drop")
+
+    def _end(self, table: Sequence[str], action: str) -> bool:
+        reply = self._post(f"table/{self._joined(table)}/{action}", {"id": [*table]}, is_repeatable=False)
         if self._is_absent(reply):
             return False
-        self._demand(reply, f"drop the table {_shown(table)}")
+        self._demand(reply, f"{action} the table {_shown(table)}")
         return True
 
     def rename(self, table: Sequence[str], to: Sequence[str]) -> None:

@@ -1,8 +1,8 @@
 """Keys of the rows that a merge has inserted, for other writers: a Bloom filter in the transaction.
 
 Two merges that insert the same key concurrently must not both land if the key is the primary key of the table. The
-reference compares their filters. This library looks at the rows themselves (`lance_format.table.changes.key_absence`),
-and writes the filter for the reference, whose parameters are fixed:
+reference compares their filters. This library looks at the rows themselves
+(`lance_format.table.changes.rows.key_absence`), and writes the filter for the reference, whose parameters are fixed:
 
 ```
 bitmap: 1,024 blocks of 8 uint32, little-endian        number_of_items: 8192    probability: 0.00057
