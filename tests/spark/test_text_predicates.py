@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -138,6 +140,23 @@ def test_rows_are_changed(catalog: Catalog) -> None:
     expected = {n: f"word{n % 4}" for n in range(20) if n % 4 != 2 or n == 2}
     assert rows == {**expected, **dict.fromkeys(range(1, 20, 4), "changed"), 3: "merged"}
     assert catalog.sql("SELECT count(*) FROM @.t WHERE lance_match(note, 'changed merged')") == [(6,)]
+
+
+def test_a_change_that_runs_again_searches_again(planner: SparkSession, path: str, tmp_path: Path) -> None:
+    lance_format.write_dataset({"id": [1, 2, 3], "note": ["an owl", "two owl", "an emu"]}, path)
+    lance_format.dataset(path).create_scalar_index("note", "INVERTED")
+
+    def colliding(number: int) -> str:
+        with contextlib.suppress(FileExistsError):
+            (tmp_path / "once").mkdir()
+            lance_format.dataset(path).update({"note": "'an emu'"}, where="id = 2")
+            lance_format.dataset(path).update({"note": "'an owl'"}, where="id = 3")
+        return "found"
+
+    planner.udf.register("colliding", colliding, "string")
+    planner.sql(f"UPDATE lance.`{path}` SET note = colliding(id) WHERE lance_match(note, 'owl')")
+    rows = lance.dataset(path).to_table().to_pylist()
+    assert {row["id"]: row["note"] for row in rows} == {1: "found", 2: "an emu", 3: "found"}
 
 
 def test_tables_without_an_index(planner: SparkSession, path: str) -> None:
