@@ -2,8 +2,9 @@
 
 A manifest lists directories outside of the table's own, each under a number that its files refer to. Branches need
 them: a branch is a separate table below `tree`, and shares files with the versions it starts from. Shallow clones are
-the same at any other place of the store. A path in a manifest could name any directory, so those of the main branch and
-of other branches of the same table are allowed, and others only where whoever opens the table says so.
+the same at any other place of the store. Other base paths have nothing but data files of the table, which writers of
+pylance distribute among several directories. A path in a manifest could name any directory, so those of the main branch
+and of other branches of the same table are allowed, and others only where whoever opens the table says so.
 """
 
 from __future__ import annotations
@@ -11,12 +12,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ALLOWED_BASE_PATHS, prefix_of, uri_path
 from lance_format.proto import table_pb2
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.format.layout import BRANCH_TREE, main_location
 from lance_format.table.format.ref_names import check_branch_name
+
+
+@dataclass(frozen=True, slots=True)
+class BasePath:
+    """A directory of files of a table, outside of its own.
+
+    Parameters
+    ----------
+    path : str
+        In the store.
+    is_table : bool
+        Whether it is laid out as a table; else it has data files only, in no directory of their own.
+    """
+
+    path: str
+    is_table: bool = True
 
 
 def parse_allowed(storage_options: Mapping[str, str] | None) -> tuple[str, ...]:
@@ -33,7 +51,7 @@ def parse_allowed(storage_options: Mapping[str, str] | None) -> tuple[str, ...]:
     return tuple(uri_path(part.strip()) for part in given.split(",") if part.strip())
 
 
-def parse_base_paths(message: table_pb2.Manifest, root: str, allowed: Iterable[str] = ()) -> dict[int, str]:
+def parse_base_paths(message: table_pb2.Manifest, root: str, allowed: Iterable[str] = ()) -> dict[int, BasePath]:
     """Return the directories of a manifest, by number.
 
     Parameters
@@ -55,7 +73,7 @@ def parse_base_paths(message: table_pb2.Manifest, root: str, allowed: Iterable[s
     if branch is not None:
         _check_name(branch)
     main = main_location(root, branch)
-    bases: dict[int, str] = {}
+    bases: dict[int, BasePath] = {}
     for base in message.base_paths:
         if base.id in bases:
             raise CorruptFileError(f"base path {base.id} is listed twice")
@@ -71,12 +89,7 @@ def parse_base_paths(message: table_pb2.Manifest, root: str, allowed: Iterable[s
                 f"the table {root} has files in another store, in {base.path[:300]!r}; base paths have to be in"
                 " the same bucket as the table, or on the same disk: copy it by the deep_clone of pylance"
             )
-        if not base.is_dataset_root:
-            raise NotSupportedError(
-                f"the table {root} has files in {base.path[:300]!r}, which is not the directory of a table; base paths"
-                " that are no tables are not supported"
-            )
-        bases[base.id] = directory
+        bases[base.id] = BasePath(directory, base.is_dataset_root)
     return bases
 
 
@@ -85,14 +98,14 @@ def lies_in(path: str, directory: str) -> bool:
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
-def check_known_bases(fragments: FragmentList, indices: Iterable[IndexMetadata], bases: Mapping[int, str]) -> None:
+def check_known_bases(fragments: FragmentList, indices: Iterable[IndexMetadata], bases: Mapping[int, BasePath]) -> None:
     """Check that the files of fragments and indices lie in listed directories.
 
     Parameters
     ----------
     fragments : FragmentList
     indices : iterable of IndexMetadata
-    bases : mapping of int to str
+    bases : mapping of int to BasePath
         The listed directories by number.
 
     Raises

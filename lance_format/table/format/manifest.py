@@ -13,6 +13,7 @@ from lance_format.errors import CorruptFileError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.table.format import feature_flags
+from lance_format.table.format.base_paths import BasePath
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata
@@ -45,7 +46,7 @@ class Manifest:
         Id of the next new row in such tables.
     branch : str or None
         The branch of the version; None for the main one.
-    bases : mapping of int to str
+    bases : mapping of int to BasePath
         Paths in the store of directories of a branch's parents, by the ids that files refer to.
     transaction_file : str
         The file name of the transaction that made the version; empty if it has no file.
@@ -71,7 +72,7 @@ class Manifest:
     stable_row_ids: bool = False
     next_row_id: int = 0
     branch: str | None = None
-    bases: Mapping[int, str] = field(default_factory=dict)
+    bases: Mapping[int, BasePath] = field(default_factory=dict)
     transaction_file: str = ""
     inline_transaction: bytes | None = None
     ancestors: bytes = b""

@@ -25,7 +25,7 @@ from lance_format.datatypes import parse_schema
 from lance_format.errors import ChecksumError, CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.proto import table_pb2
 from lance_format.table.format import feature_flags
-from lance_format.table.format.base_paths import check_known_bases, parse_base_paths
+from lance_format.table.format.base_paths import BasePath, check_known_bases, parse_base_paths
 from lance_format.table.format.feature_flags import FeatureFlag
 from lance_format.table.format.fragment import check_known_fields
 from lance_format.table.format.fragment_list import FragmentList
@@ -257,7 +257,7 @@ def _from_message(
     stored: Sequence[bytes],
     transaction: bytes | None,
     indices: tuple[IndexMetadata, ...],
-    bases: Mapping[int, str],
+    bases: Mapping[int, BasePath],
 ) -> Manifest:
     fragments = FragmentList.parse(stored)
     columns = fragments.columns

@@ -13,7 +13,7 @@ from typing import Self
 from lance_format.file import Verification
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectStore, resolve
-from lance_format.table.format.base_paths import parse_allowed
+from lance_format.table.format.base_paths import BasePath, parse_allowed
 from lance_format.table.format.file_entries import DataFile, DeletionFile
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.format.layout import (
@@ -38,6 +38,7 @@ from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.manifest_file import parse_manifest
 
 _VERIFY_CHECKSUMS = "lance.verify_checksums"
+_DATA_PREFIX = f"{DATA_DIRECTORY}/"
 
 
 def wants_verification(config: Mapping[str, str]) -> bool:
@@ -59,12 +60,15 @@ class TableDirectory:
     allowed : tuple of str
         The directories outside of this one that may have files of the table; see
         `lance_format.table.format.base_paths`.
+    is_table : bool
+        Whether it is laid out as a table; else it has data files of one only, in no directory of their own.
     """
 
     store: ObjectStore
     root: str
     verifies: bool = True
     allowed: tuple[str, ...] = ()
+    is_table: bool = True
 
     @classmethod
     def at(
@@ -90,7 +94,7 @@ class TableDirectory:
     @property
     def data(self) -> str:
         """The directory of the data files."""
-        return self.path(DATA_DIRECTORY)
+        return self.path(DATA_DIRECTORY) if self.is_table else self.root
 
     @property
     def versions(self) -> str:
@@ -123,8 +127,8 @@ class TableDirectory:
         return self.data, self.path(TRANSACTIONS_DIRECTORY), self.versions
 
     def path(self, relative: str) -> str:
-        """Return the path in the store of a file, given its path relative to the directory."""
-        return f"{self.root}/{relative}"
+        """Return the path in the store of a file, given its path relative to the directory of a table."""
+        return f"{self.root}/{relative if self.is_table else relative.removeprefix(_DATA_PREFIX)}"
 
     def relative(self, path: str) -> str:
         """Return the path of a file relative to the directory, given its path in the store."""
@@ -182,13 +186,17 @@ class TableDirectory:
         """Return how a file of an index is verified."""
         return Verification(self.verifies, index_file_name(uuid, name) if index_promises_checksums(uuid) else "")
 
-    def holding(self, entry: DataFile | DeletionFile | IndexMetadata | None, bases: Mapping[int, str]) -> Self:
+    def base(self, base: BasePath) -> Self:
+        """Return a directory of files that a manifest of this one lists."""
+        return dataclasses.replace(self, root=base.path, is_table=base.is_table)
+
+    def holding(self, entry: DataFile | DeletionFile | IndexMetadata | None, bases: Mapping[int, BasePath]) -> Self:
         """Return the directory that holds an entry of a manifest: this one, or another of the manifest.
 
         Parameters
         ----------
         entry : DataFile, DeletionFile or IndexMetadata, optional
-        bases : mapping of int to str
+        bases : mapping of int to BasePath
             See `Manifest.bases`.
         """
-        return self if entry is None or entry.base_id is None else self.moved(bases[entry.base_id])
+        return self if entry is None or entry.base_id is None else self.base(bases[entry.base_id])

@@ -27,6 +27,7 @@ from lance_format.file import (
     StoredBlobs,
 )
 from lance_format.object_store import CountedStore, ObjectNotFoundError, ReadableStore, ReadCounter
+from lance_format.table.format.base_paths import BasePath
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.table_directory import TableDirectory
@@ -47,7 +48,7 @@ class FragmentFiles:
     fragment : FragmentMetadata
     cache : SearchCache
         Of the table.
-    bases : mapping of int to str
+    bases : mapping of int to BasePath
         See `Manifest.bases`.
     counter : ReadCounter, optional
         Counts the reads.
@@ -60,7 +61,7 @@ class FragmentFiles:
         directory: TableDirectory,
         fragment: FragmentMetadata,
         cache: SearchCache,
-        bases: Mapping[int, str],
+        bases: Mapping[int, BasePath],
         counter: ReadCounter | None = None,
         *,
         recovers: bool = False,

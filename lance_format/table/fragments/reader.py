@@ -20,6 +20,7 @@ from lance_format.datatypes import Schema
 from lance_format.file import BlobFile, SearchCache
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ReadCounter
+from lance_format.table.format.base_paths import BasePath
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.deletion_file import RowOffsets, read_deleted_rows
@@ -41,7 +42,7 @@ class FragmentReader:
         The columns, in output order.
     cache : SearchCache
         Of the table.
-    bases : mapping of int to str
+    bases : mapping of int to BasePath
         Directories of files that the parents of a branch wrote; see `Manifest.bases`.
     memory : dict
         Facts about the fragment, cached for its scans.
@@ -51,7 +52,7 @@ class FragmentReader:
     fragment: FragmentMetadata
     schema: Schema
     cache: SearchCache
-    bases: Mapping[int, str] = dataclasses.field(default_factory=dict)
+    bases: Mapping[int, BasePath] = dataclasses.field(default_factory=dict)
     memory: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
     def physical_rows(self) -> int:

@@ -72,8 +72,8 @@ def deep_clone(
     _check_free(directory)
     rows = _rows_by_file(source)
     expect(Work.COPYING, sum(rows.values()), bytes_of(source.manifest.fragments))
-    for root, path in _files(source):
-        _copy(source.store, f"{root}/{path}", directory.store, directory.path(path))
+    for original, path in _files(source):
+        _copy(source.store, original, directory.store, directory.path(path))
         advance(Work.COPYING, rows.get(path, 0), 0)
     _create(directory, _copied_manifest(source))
 
@@ -157,13 +157,14 @@ def _with_allowed(storage_options: Mapping[str, str], locations: list[str]) -> d
 
 
 def _files(source: TableVersion) -> Iterator[tuple[str, str]]:
-    """Yield the directories of the files of a version, and the paths that they have there, and in a table."""
-    for root, path, kind in list_named_files(source.manifest, source.directory):
+    """Yield the paths in the store of the files of a version, and their paths relative to a table that has them."""
+    for holding, path, kind in list_named_files(source.manifest, source.directory):
         if kind != TRANSACTION_FILE:
-            yield root, path
+            yield holding.path(path), path
         if kind == DATA_FILE:
-            for info in source.store.list_tree(f"{root}/{path.removesuffix('.lance')}"):  # of its blobs
-                yield root, info.path[len(root) + 1 :]
+            blobs = holding.path(path.removesuffix(".lance"))
+            for info in source.store.list_tree(blobs):
+                yield info.path, f"{path.removesuffix('.lance')}{info.path[len(blobs) :]}"
 
 
 def _rows_by_file(source: TableVersion) -> dict[str, int]:

@@ -63,16 +63,16 @@ def _tracked(table: TableVersion, min_version: int, progress: Progress | None) -
             manifest = history.load(version)
             path = table.directory.relative(history.manifest_path(version))
             yield version, table.root, path, "manifest"
-            for root, path, kind in list_named_files(manifest, table.directory, known):
-                yield version, root, path, kind
+            for holding, path, kind in list_named_files(manifest, table.directory, known):
+                yield version, holding.root, holding.relative(holding.path(path)), kind
         if progress is not None:
             progress(count, len(versions))
 
 
 def list_named_files(
     manifest: Manifest, directory: TableDirectory, known: dict[str, list[str]] | None = None
-) -> Iterator[tuple[str, str, str]]:
-    """Yield the directories, the relative paths and the kinds of the files that a version names.
+) -> Iterator[tuple[TableDirectory, str, str]]:
+    """Yield the directories, the paths relative to a table, and the kinds of the files that a version names.
 
     Parameters
     ----------
@@ -85,20 +85,20 @@ def list_named_files(
     known = {} if known is None else known
     if manifest.transaction_file:
         path = directory.transaction(manifest.transaction_file)
-        yield directory.root, directory.relative(path), TRANSACTION_FILE
+        yield directory, directory.relative(path), TRANSACTION_FILE
     for fragment in manifest.fragments:
         for file in fragment.stored_files():
-            yield directory.holding(file, manifest.bases).root, file.relative_path, DATA_FILE
+            yield directory.holding(file, manifest.bases), file.relative_path, DATA_FILE
         deletion = fragment.deletion_file
         if deletion is not None:
-            yield directory.holding(deletion, manifest.bases).root, deletion.path(fragment.id), "deletion file"
+            yield directory.holding(deletion, manifest.bases), deletion.path(fragment.id), "deletion file"
     for index in manifest.indices:
         holding = directory.holding(index, manifest.bases)
         files = holding.index(index.uuid)
         if files not in known:
             known[files] = [holding.relative(info.path) for info in holding.store.list_tree(files)]
         for path in known[files]:
-            yield holding.root, path, "index file"
+            yield holding, path, "index file"
 
 
 def _stream(rows: Iterable[Sequence[object]], schema: pa.Schema) -> pa.RecordBatchReader:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from lance_format.errors import CommitStateUnknownError, LanceError, NotSupportedError, StorageError
 from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.table.format.base_paths import BasePath
 from lance_format.table.format.file_entries import DataFile, DeletionFile, ExternalFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
@@ -55,7 +56,7 @@ def sharing_manifest(source: Manifest, branch: str | None, parent_uri: str, pare
         fragments=FragmentList(_with_base(fragment, base_id) for fragment in source.fragments),
         indices=tuple(index.with_base(base_id) for index in source.indices),
         branch=branch,
-        bases={**source.bases, base_id: parent_root},
+        bases={**source.bases, base_id: BasePath(parent_root)},
         message=message,
     )
     return first_manifest(source, state, parent_uri, is_shallow=True)

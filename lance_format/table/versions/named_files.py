@@ -72,6 +72,6 @@ def named_files(manifest: Manifest, directory: TableDirectory, shared: SharedFra
             yield directory.holding(deletion, bases).path(deletion.path(fragment.id))
         for sequence in (fragment.row_id_meta, fragment.created_at_version_meta, fragment.last_updated_at_version_meta):
             if isinstance(sequence, ExternalFile):  # The manifest does not name its branch.
-                yield from (directory.moved(root).path(sequence.path) for root in (directory.root, *bases.values()))
+                yield from (place.path(sequence.path) for place in (directory, *map(directory.base, bases.values())))
     for index in manifest.indices:
         yield directory.holding(index, bases).index(index.uuid)

@@ -17,6 +17,7 @@ import numpy as np
 from lance_format.errors import RetryableCommitConflictError
 from lance_format.object_store import run_together
 from lance_format.row_numbers import distinct
+from lance_format.table.format.base_paths import BasePath
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.table_directory import TableDirectory
@@ -94,7 +95,7 @@ def _blame(since: Mapping[int, Operation], fragment_id: int) -> str:
 
 
 def _unite(
-    directory: TableDirectory, fragments: tuple[FragmentMetadata, ...], bases: Mapping[int, str]
+    directory: TableDirectory, fragments: tuple[FragmentMetadata, ...], bases: Mapping[int, BasePath]
 ) -> tuple[RowOffsets, RowOffsets]:
     """Return the rows of a fragment that either of two deletions deletes, and those that both delete."""
     physical_rows = fragments[1].physical_rows  # Planning of deletions counts the rows if the table does not.

@@ -12,6 +12,7 @@ import lance_format
 from lance_format import (
     CommitStateUnknownError,
     CorruptFileError,
+    DatasetNotFoundError,
     FragmentMetadata,
     InvalidInputError,
     LanceDataset,
@@ -174,11 +175,11 @@ def not_a_dataset(message: table_pb2.Manifest) -> None:
     message.base_paths[0].is_dataset_root = False
 
 
-def test_directories_of_files_alone_are_refused(table: LanceDataset) -> None:
+def test_files_are_in_a_directory_of_data_files_itself(table: LanceDataset) -> None:
     branch = table.create_branch("b")
     rewrite(branch, not_a_dataset)
-    with pytest.raises(NotSupportedError, match="base paths"):
-        lance_format.dataset(branch.uri)
+    with pytest.raises(DatasetNotFoundError, match=r"the data file [^ ]*_0/[^/ ]*\.lance of fragment 0 is missing"):
+        lance_format.dataset(branch.uri).to_table()
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def _describe(table: TableVersion, name: str, base_id: int | None) -> tuple[Data
     bases = table.manifest.bases
     if base_id is not None and base_id not in bases:
         raise InvalidInputError(f"base_id is {base_id!r}; the table {table.root} has {list(bases) or 'none'}")
-    directory = table.directory if base_id is None else table.directory.moved(bases[base_id])
+    directory = table.directory if base_id is None else table.directory.base(bases[base_id])
     path = f"{directory.data}/{name}"
     try:
         source = table.store.open_reader(path)
