@@ -8,11 +8,12 @@ import re
 import threading
 import urllib.parse
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.object_store import cloud_places, memory
+from lance_format.object_store.buckets import Buckets
 from lance_format.object_store.copying import CHUNK_BYTES, read_chunks, write_chunks
 from lance_format.object_store.counted import CountedStore, ReadCounter
 from lance_format.object_store.local import LocalStore
@@ -55,7 +56,9 @@ __all__ = [
     "remove_if_empty",
     "resolve",
     "run_together",
+    "shares_readers",
     "uri_path",
+    "with_buckets",
     "write_chunks",
 ]
 
@@ -151,6 +154,38 @@ def resolve(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | No
             " object store: s3://, gs://, az:// or abfss://"
         )
     return resolver(scheme, text, storage_options or {})
+
+
+def with_buckets(
+    store: ObjectStore, root: str, paths: Iterable[str], storage_options: Mapping[str, str] | None
+) -> ObjectStore:
+    """Return a store in which objects can be read at other paths, too, if these are in other buckets.
+
+    Parameters
+    ----------
+    store : ObjectStore
+    root : str
+        A path in it.
+    paths : iterable of str
+        Of stores.
+    storage_options : mapping, optional
+        Of all buckets.
+
+    Raises
+    ------
+    InvalidInputError
+        If an option is unknown or malformed.
+    """
+    prefixes = {prefix_of(path) for path in paths} - {prefix_of(root)}
+    if not prefixes or not _is_cloud(root):
+        return store
+    others = {prefix: resolve(f"{prefix}/", storage_options)[0] for prefix in sorted(prefixes) if _is_cloud(prefix)}
+    return Buckets(store, others) if others else store
+
+
+def shares_readers(path: str, other: str) -> bool:
+    """Return whether files at one path can be read with those at another; see `with_buckets`."""
+    return prefix_of(path) == prefix_of(other) or (_is_cloud(path) and _is_cloud(other))
 
 
 def _is_text(text: str) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 import lance_format
 from lance_format import LanceDataset, NotSupportedError
-from tests.servers import ObjectServer
+from tests.servers import ObjectServer, create_bucket
 
 ROWS = pa.table({"id": range(10), "text": [f"number {number}" for number in range(10)]})
 Place = tuple[str, dict[str, str]]
@@ -24,24 +24,28 @@ def is_table(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-def write(root: str, options: dict[str, str], *, is_table: bool) -> Any:
-    """Write rows to two directories, and then to that of the table."""
-    places = [lance.DatasetBasePath(f"{root}/{name}", name, is_dataset_root=is_table) for name in ("one", "two")]
+def write(root: str, options: dict[str, str], other: str | None = None, *, is_table: bool) -> Any:
+    """Write rows to two directories, the second below another root, and then to that of the table."""
+    paths = {"one": f"{root}/one", "two": f"{other or root}/two"}
+    places = [lance.DatasetBasePath(path, name, is_dataset_root=is_table) for name, path in paths.items()]
     settings: dict[str, Any] = {"storage_options": options, "max_rows_per_file": 4}
     lance.write_dataset(ROWS, f"{root}/t", initial_bases=places, target_bases=["one"], **settings)
     lance.write_dataset(ROWS, f"{root}/t", mode="append", target_bases=["two"], **settings)
     return lance.write_dataset(ROWS, f"{root}/t", mode="append", **settings)
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", "s3", "buckets"])
 def table(request: pytest.FixtureRequest, tmp_path: Path, is_table: bool) -> LanceDataset:
-    if request.param == "local":
-        root, options = str(tmp_path), {}
-    else:
+    root, options, other = str(tmp_path), {}, None
+    if request.param != "local":
         server: ObjectServer = request.getfixturevalue("s3_server")
         root, options = server.new_root(), dict(server.options)
-    write(root, options, is_table=is_table)
-    return lance_format.dataset(f"{root}/t", storage_options={**options, "allowed_base_paths": root})
+        if request.param == "buckets":
+            create_bucket(server.endpoint, "more-tables")
+            other = root.replace("s3://tables", "s3://more-tables")
+    write(root, options, other, is_table=is_table)
+    allowed = ",".join(filter(None, (root, other)))
+    return lance_format.dataset(f"{root}/t", storage_options={**options, "allowed_base_paths": allowed})
 
 
 def theirs(table: LanceDataset) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import lance
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -92,3 +94,14 @@ def test_lance_table(spark: SparkSession, source: str, tmp_path: Path) -> None:
     made = lance_format.dataset(source, 1).get_version()["timestamp"]
     between = table.cloneAtTimestamp(made, f"{tmp_path}/then", isShallow=True)
     assert between.toDF().count() in (0, 10)
+
+
+def test_data_files_in_several_directories(planner: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    places = [lance.DatasetBasePath(str(tmp_path / name), name, is_dataset_root=False) for name in ("one", "two")]
+    rows = pa.table({"id": range(1000)})
+    lance.write_dataset(rows, path, initial_bases=places, target_bases=["one", "two"], max_rows_per_file=100)
+    read = planner.read.format("lance").option(_ALLOWED, str(tmp_path))
+    assert read.load(path).where("id % 2 = 0").count() == 500
+    append(planner.range(1000, 1100), path, **{_ALLOWED: str(tmp_path)})
+    assert lance.dataset(path).count_rows() == 1100

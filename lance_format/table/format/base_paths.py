@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.object_store import ALLOWED_BASE_PATHS, prefix_of, uri_path
+from lance_format.object_store import ALLOWED_BASE_PATHS, shares_readers, uri_path
 from lance_format.proto import table_pb2
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata
@@ -84,10 +84,10 @@ def parse_base_paths(message: table_pb2.Manifest, root: str, allowed: Iterable[s
                 " clones have them); if it may read there, name the directory in the storage option"
                 f" {ALLOWED_BASE_PATHS!r}"
             )
-        if prefix_of(directory) != prefix_of(root):
+        if not shares_readers(directory, root):
             raise NotSupportedError(
                 f"the table {root} has files in another store, in {base.path[:300]!r}; base paths have to be in"
-                " the same bucket as the table, or on the same disk: copy it by the deep_clone of pylance"
+                " buckets if the table is, or on the same disk: copy it by the deep_clone of pylance"
             )
         bases[base.id] = BasePath(directory, base.is_dataset_root)
     return bases

@@ -12,7 +12,7 @@ from typing import Self
 
 from lance_format.file import Verification
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.object_store import ObjectStore, resolve
+from lance_format.object_store import ObjectStore, resolve, with_buckets
 from lance_format.table.format.base_paths import BasePath, parse_allowed
 from lance_format.table.format.file_entries import DataFile, DeletionFile
 from lance_format.table.format.index_metadata import IndexMetadata
@@ -86,7 +86,8 @@ class TableDirectory:
             If it means none, or none that is supported.
         """
         store, root = resolve(uri, storage_options)
-        return cls(store, root, verifies, parse_allowed(storage_options))
+        allowed = parse_allowed(storage_options)
+        return cls(with_buckets(store, root, allowed, storage_options), root, verifies, allowed)
 
     def __str__(self) -> str:
         return self.root
