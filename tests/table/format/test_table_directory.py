@@ -8,6 +8,7 @@ import pytest
 import lance_format
 from lance_format.errors import InvalidInputError
 from lance_format.object_store.memory import MemoryStore
+from lance_format.table.format.base_paths import BasePath
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.layout import ManifestNaming
 from lance_format.table.format.table_directory import TableDirectory
@@ -39,7 +40,9 @@ def test_an_entry_may_lie_in_another_branch() -> None:
     shared = DataFile("x.lance", (), (), 2, 1, 0, base_id=4)
     branch = HERE.branch("b")
     assert branch.holding(own, {}) == branch.holding(None, {}) == branch
-    assert branch.holding(shared, {4: HERE.root}) == HERE
+    assert branch.holding(shared, {4: BasePath(HERE.root)}) == HERE
+    files = branch.holding(shared, {4: BasePath("/files", is_table=False)})
+    assert [files.path(shared.relative_path), files.data] == ["/files/x.lance", "/files"]
 
 
 def test_a_uri_names_it(tmp_path: Path) -> None:
