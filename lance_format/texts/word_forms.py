@@ -17,6 +17,8 @@ import numpy.typing as npt
 from lance_format.texts.token_rules import TokenRules
 
 _CODE_POINTS = 0x110000
+_CHANGING_WITHIN = ("Dutch", "German")
+"""Languages whose stems differ from their words not only by what these end with."""
 
 
 class WordForms:
@@ -36,6 +38,7 @@ class WordForms:
         self._rules = rules
         self._stop_words = rules.stop_words
         self._stem = _stemmer(rules.language) if rules.stem else None
+        self._keeps_numbers = rules.language not in _CHANGING_WITHIN
         self.of = functools.lru_cache(maxsize=1 << 17)(self._form)
 
     def _form(self, word: str) -> str | None:
@@ -45,13 +48,18 @@ class WordForms:
             return None
         if rules.lower_case:
             word = word.lower() if word.isascii() else word.translate(_table("lower"))
-        if self._stem is not None:
+        if self._stem is not None and not (self._keeps_numbers and _is_number(word)):
             word = self._stem(word)
         if word in self._stop_words:
             return None
         if rules.ascii_folding and not word.isascii():
             word = word.translate(_table("fold"))
         return word
+
+
+def _is_number(word: str) -> bool:
+    """Return whether a word ends with a digit, as `row17`: no ending of a language does. Finding stems takes long."""
+    return word[-1:].isdigit() and word.isascii() and word.isalnum()
 
 
 @functools.cache
