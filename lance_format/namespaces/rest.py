@@ -6,6 +6,7 @@ it is written: the server has its name and place then, and there are no rows.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 import urllib.parse
@@ -17,6 +18,7 @@ from lance_format.errors import (
     DatasetExistsError,
     DatasetNotFoundError,
     InvalidInputError,
+    LanceError,
     NotSupportedError,
     StorageError,
 )
@@ -239,7 +241,13 @@ class RestNamespace:
         reply = self._post(f"table/{self._joined(table)}/declare", body, is_repeatable=False)
         if _code(reply) == _TABLE_EXISTS:
             raise DatasetExistsError(f"cannot declare the table {_shown(table)}: the server {self._http.shown} has one")
-        return self._place(table, self._demand(reply, f"declare the table {_shown(table)}"))
+        found = self._demand(reply, f"declare the table {_shown(table)}")
+        try:
+            return self._place(table, found)
+        except LanceError:
+            with contextlib.suppress(LanceError):
+                self.deregister(table)
+            raise
 
     def reserve(self, table: Sequence[str], location: str | None = None) -> tuple[TablePlace, bool]:
         """Return the place of a table, which is declared if there is none of the name, and whether it was.

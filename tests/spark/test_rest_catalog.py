@@ -101,6 +101,21 @@ def test_a_table_that_cannot_be_created_is_given_up(catalog: Catalog, planner: S
     catalog.refuses("CREATE TABLE @.none.t AS SELECT 1 AS id", "cannot be found")
 
 
+def test_declarations_that_are_given_up(strict: Catalog, server: NamespaceServer) -> None:
+    strict.refuses("CREATE TABLE @.t (i INTERVAL YEAR)", "no type for months")
+    strict.refuses("CREATE TABLE @.t (id INT) TBLPROPERTIES ('file_format_version' = '9')", "unknown file format")
+    assert server.tables == {}
+    server.is_managed = True
+    strict.refuses("CREATE TABLE @.t (id INT)", "the versions of the table db.t are kept by the server")
+    server.is_managed = False
+    assert server.tables == {}
+    strict.sql("CREATE TABLE @.t (id INT)")
+    strict.sql("DROP TABLE @.t PURGE")
+    RestNamespace(server.uri, headers=server.headers).declare(["db", "t"], str(strict.root / "declared"))
+    strict.refuses("CREATE TABLE @.t AS SELECT raise_error('no') AS id", "no")
+    assert server.tables == {("db", "t"): str(strict.root / "declared")}  # others have declared it
+
+
 def test_streams(catalog: Catalog, planner: SparkSession, tmp_path: Path) -> None:
     catalog.sql("CREATE TABLE @.source AS SELECT 1 AS id")
     query = (

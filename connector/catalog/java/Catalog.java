@@ -37,12 +37,15 @@ import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * A catalog of Lance tables, whose places are those of a directory or of a server. A name without a namespace that has a
  * slash is the path of a table. Python does the work: see connector.catalog.
  */
 public class Catalog extends ChangingCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog {
+  private static final Logger LOG = LoggerFactory.getLogger(Catalog.class);
   private static final String BRANCH = "branch_";
   private static final String PROCEDURES = "system";
   private static final Set METADATA = new HashSet(Arrays.asList(new String[] {"history", "files", "fragments", "indices",
@@ -197,7 +200,13 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
   public Table createTable(Identifier table, TableInfo info)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     PlacedTable made = (PlacedTable) stageCreate(table, info);
-    made.commitStagedChanges();
+    boolean isMade = false;
+    try {
+      made.commitStagedChanges();
+      isMade = true;
+    } finally {
+      if (!isMade) made.abortStagedChanges();
+    }
     return made; // as in alterTable
   }
 
@@ -244,9 +253,10 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
     if (!isPath(table) && !namespaceExists(table.namespace())) throw new NoSuchNamespaceException(table.namespace());
     StructType schema = Keys.declared(
         shown(table), CatalogV2Util.v2ColumnsToStructType(info.columns()), info.constraints());
-    Map options = isPath(table) ? placed(table, properties) : places.place(table, location(properties));
-    NamedTable made = new NamedTable(shown(table), schema, options, null, kept(properties));
-    return new PlacedTable(this, table, made, creates);
+    NewPlace place = isPath(table)
+        ? new NewPlace(placed(table, properties), false) : places.place(table, location(properties));
+    NamedTable made = new NamedTable(shown(table), schema, place.options, null, kept(properties));
+    return new PlacedTable(this, table, made, creates, place.isDeclared);
   }
 
   private static String location(Map properties) { return (String) properties.get(TableCatalog.PROP_LOCATION); }
@@ -259,9 +269,13 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
         + " clause out");
   }
 
-  /** Gives up a table that could not be created. */
+  /** Gives up a table that was declared. A fault of it would take the place of the error that ended the statement. */
   void abandon(Identifier table) {
-    if (!isPath(table)) places.abandon(table);
+    try {
+      places.abandon(table);
+    } catch (Exception e) {
+      LOG.warn("the table {} is still declared", shown(table), e);
+    }
   }
 
   /** DataFrameWriter names Spark's default provider if its user names none. */

@@ -40,13 +40,13 @@ final class DirectoryPlaces extends Places {
 
   Map options(Identifier table) { return options(path(table)); }
 
-  Map place(Identifier table, String location) {
+  NewPlace place(Identifier table, String location) {
     String path = path(table);
     if (location != null && !plain(location).equals(path)) {
       throw new UnsupportedOperationException("LOCATION: a table of the catalog " + catalog + " is where its name says, at "
           + path + ". Leave the clause out, or create the table by its path, as " + catalog + ".`/path/to/table.lance`");
     }
-    return options(path);
+    return new NewPlace(options(path), false);
   }
 
   void abandon(Identifier table) {}

@@ -130,12 +130,14 @@ class NamedTable extends LanceTable implements TruncatableTable, SupportsIndex {
 final class PlacedTable extends Staged {
   private final NamedTable made;
   private final boolean isNew;
+  private final boolean isDeclared;
   private boolean isWritten;
 
-  PlacedTable(Catalog catalog, Identifier name, NamedTable made, boolean isNew) {
+  PlacedTable(Catalog catalog, Identifier name, NamedTable made, boolean isNew, boolean isDeclared) {
     super(catalog, name, made, isNew);
     this.made = made;
     this.isNew = isNew;
+    this.isDeclared = isDeclared;
   }
 
   public Map properties() { return made.properties(); }
@@ -152,6 +154,6 @@ final class PlacedTable extends Staged {
   }
 
   public void abortStagedChanges() {
-    if (isNew) ((Catalog) catalog).abandon(name);
+    if (isDeclared) ((Catalog) catalog).abandon(name);
   }
 }

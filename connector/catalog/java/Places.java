@@ -47,10 +47,10 @@ abstract class Places {
   /** The options of the table of a name, without a path if there is none. */
   abstract Map options(Identifier table);
 
-  /** The options of a table that is to be created. The location is null if the statement has none. */
-  abstract Map place(Identifier table, String location);
+  /** Where a table is to be created. The location is null if the statement has none. */
+  abstract NewPlace place(Identifier table, String location);
 
-  /** Gives up a table that could not be created. */
+  /** Gives up a table that was declared, and could not be created. */
   abstract void abandon(Identifier table);
 
   /** What to do about the files of a dropped table, which are where a new one would be. */
@@ -69,4 +69,15 @@ abstract class Places {
 
   /** Returns false if it is not empty. */
   abstract boolean remove(String[] namespace, boolean cascade);
+}
+
+/** Where a table is to be created: its options, and whether the statement has declared it there. */
+final class NewPlace {
+  final Map options;
+  final boolean isDeclared;
+
+  NewPlace(Map options, boolean isDeclared) {
+    this.options = options;
+    this.isDeclared = isDeclared;
+  }
 }

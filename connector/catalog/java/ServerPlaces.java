@@ -2,18 +2,14 @@ package lance;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Identifier;
 
 /** Tables whose names and places a server keeps, by Lance's REST specification of namespaces. */
 final class ServerPlaces extends Places {
   private final String server;
   private final List parent;
-  private final Set declared = Collections.synchronizedSet(new HashSet());
 
   /** The server is JSON: its `uri`, `headers` and `delimiter`. The parent is the namespace that the root of the catalog is. */
   ServerPlaces(String catalog, Map storage, String server, List parent) {
@@ -54,16 +50,13 @@ final class ServerPlaces extends Places {
 
   Map options(Identifier table) { return located(act("locate", id(table), null, null)); }
 
-  Map place(Identifier table, String location) {
+  /** A table that another program has declared is not declared again, and stays if the statement fails. */
+  NewPlace place(Identifier table, String location) {
     Map found = act("declare", id(table), "location", location == null ? null : plain(location));
-    if (Boolean.TRUE.equals(found.get("is_new"))) declared.add(id(table));
-    return located(found);
+    return new NewPlace(located(found), Boolean.TRUE.equals(found.get("is_new")));
   }
 
-  /** A table that another program has declared stays. */
-  void abandon(Identifier table) {
-    if (declared.remove(id(table))) act("abandon", id(table), null, null);
-  }
+  void abandon(Identifier table) { act("abandon", id(table), null, null); }
 
   String remedy(Identifier table) { throw new IllegalStateException("a server forgets a table that is dropped"); }
 
