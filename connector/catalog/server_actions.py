@@ -10,7 +10,7 @@ action         takes                        does
 `declare`      `location`                   the same of a table to be created, or replaced, and `is_new`
 `abandon`                                   gives up a table that was only declared
 `exists`                                    `exists`: whether there is a namespace
-`about`                                     `properties` of a namespace
+`about`                                     `properties` of a namespace; nothing if there is none
 ============== ============================ ==========================================================================
 """
 
@@ -64,7 +64,8 @@ def _make(server: RestNamespace, details: Any) -> dict[str, Any]:
 
 
 def _about(server: RestNamespace, details: Any) -> dict[str, Any]:
-    return {"properties": server.properties(details["id"])}
+    found = server.properties(details["id"])
+    return {} if found is None else {"properties": found}
 
 
 def _remove(server: RestNamespace, details: Any) -> dict[str, Any]:

@@ -114,8 +114,8 @@ class RestNamespace:
         self._demand(reply, f"find the namespace {_shown(namespace)}")
         return True
 
-    def properties(self, namespace: Sequence[str]) -> dict[str, str]:
-        """Return what the server keeps about a namespace.
+    def properties(self, namespace: Sequence[str]) -> dict[str, str] | None:
+        """Return what the server keeps about a namespace; None if there is no such namespace.
 
         Raises
         ------
@@ -123,6 +123,8 @@ class RestNamespace:
             If the server does not answer, or refuses.
         """
         reply = self._post(f"namespace/{self._joined(namespace)}/describe", {"id": [*namespace]})
+        if self._is_absent(reply):
+            return None
         return dict(self._demand(reply, f"describe the namespace {_shown(namespace)}").get("properties") or {})
 
     def create(self, namespace: Sequence[str], properties: Mapping[str, str] | None = None) -> None:

@@ -71,7 +71,7 @@ class NamespaceServer:
         return (200, {}) if parts in self.namespaces else (404, {"error": "no", "code": 1})
 
     def _namespace_describe(self, parts: tuple[str, ...], _body: dict[str, Any]) -> tuple[int, Any]:
-        return 200, {"properties": self.namespaces[parts]}
+        return (200, {"properties": self.namespaces[parts]}) if parts in self.namespaces else (404, {"code": 1})
 
     def _namespace_drop(self, parts: tuple[str, ...], body: dict[str, Any]) -> tuple[int, Any]:
         if parts not in self.namespaces:

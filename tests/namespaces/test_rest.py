@@ -60,6 +60,7 @@ def test_namespaces(namespace: RestNamespace) -> None:
     assert namespace.exists([])
     assert not namespace.exists(["a"])
     assert namespace.listing(["a"]) is None
+    assert namespace.properties(["a"]) is None
     namespace.create(["a"], {"owner": "me"})
     namespace.create(["a"])
     for name in ("c", "b"):

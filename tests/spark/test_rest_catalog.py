@@ -52,6 +52,7 @@ def test_namespaces(catalog: Catalog) -> None:
     catalog.refuses("CREATE NAMESPACE @", "already exists")
     catalog.sql("CREATE NAMESPACE IF NOT EXISTS @")
     catalog.refuses("DROP NAMESPACE @", "CASCADE")
+    catalog.refuses("DESCRIBE NAMESPACE @.none", "cannot be found")
     catalog.refuses("ALTER NAMESPACE @ SET PROPERTIES ('a' = 'b')", "cannot be altered")
     catalog.refuses("SHOW TABLES IN @.none", "cannot be found")
     catalog.sql("DROP NAMESPACE @.inner")
@@ -114,6 +115,15 @@ def test_declarations_that_are_given_up(strict: Catalog, server: NamespaceServer
     RestNamespace(server.uri, headers=server.headers).declare(["db", "t"], str(strict.root / "declared"))
     strict.refuses("CREATE TABLE @.t AS SELECT raise_error('no') AS id", "no")
     assert server.tables == {("db", "t"): str(strict.root / "declared")}  # others have declared it
+
+
+def test_statements_that_create_tables_list_none(strict: Catalog, server: NamespaceServer, path: str) -> None:
+    server.requests.clear()
+    strict.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    strict.sql("CREATE OR REPLACE TABLE @.t (id INT)")
+    strict.sql(f"CREATE TABLE {strict.name}.`{path}` (id INT)")
+    strict.sql(f"CREATE TABLE {strict.name}.u (id INT)")
+    assert not [request for request in server.requests if "list" in request]
 
 
 def test_streams(catalog: Catalog, planner: SparkSession, tmp_path: Path) -> None:

@@ -439,8 +439,9 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
   }
 
   public Map loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
-    contents(namespace);
-    return places.properties(namespace);
+    Map found = places.properties(namespace);
+    if (found == null) throw new NoSuchNamespaceException(namespace);
+    return found;
   }
 
   public void createNamespace(String[] namespace, Map metadata) throws NamespaceAlreadyExistsException {

@@ -71,6 +71,7 @@ final class DirectoryPlaces extends Places {
   }
 
   Map properties(String[] namespace) {
+    if (namespace.length > 0 && !exists(namespace)) return null;
     return Collections.singletonMap(SupportsNamespaces.PROP_LOCATION, directory(namespace));
   }
 

@@ -64,7 +64,9 @@ abstract class Places {
   /** `exists`, `namespaces` and `tables` of a namespace. */
   abstract Map contents(String[] namespace);
 
+  /** Null if there is no such namespace. */
   abstract Map properties(String[] namespace);
+
   abstract void make(String[] namespace, Map properties);
 
   /** Returns false if it is not empty. */

@@ -2,6 +2,7 @@ package lance;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -70,7 +71,10 @@ final class ServerPlaces extends Places {
 
   Map contents(String[] namespace) { return act("list", id(namespace), null, null); }
 
-  Map properties(String[] namespace) { return (Map) act("about", id(namespace), null, null).get("properties"); }
+  /** Spark asks for them several times per statement. The root has none. */
+  Map properties(String[] namespace) {
+    return namespace.length == 0 ? Collections.emptyMap() : (Map) act("about", id(namespace), null, null).get("properties");
+  }
 
   void make(String[] namespace, Map properties) { act("make", id(namespace), "properties", properties); }
 
