@@ -7,7 +7,8 @@ They take `id`, the parts of the name of a table or namespace, and otherwise wha
 action         takes                        does
 ============== ============================ ==========================================================================
 `locate`                                    `path` and `storage` of a table; nothing if there is none
-`declare`      `location`                   the same of a table to be created, or replaced, and `is_new`
+`declare`      `location`                   the same of a table to be created, or replaced, and `is_new`; `occupied` if
+                                            another table is where it would be, and then the name is given up
 `abandon`                                   gives up a table that was only declared
 `exists`                                    `exists`: whether there is a namespace
 `about`                                     `properties` of a namespace; nothing if there is none
@@ -16,6 +17,7 @@ action         takes                        does
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 from collections.abc import Callable, Mapping
@@ -79,6 +81,12 @@ def _locate(server: RestNamespace, details: Any) -> dict[str, Any]:
 def _declare(server: RestNamespace, details: Any) -> dict[str, Any]:
     """A table that is there is replaced, and one that was only declared gets its rows."""
     place, is_new = server.reserve(details["id"], details["location"])
+    with contextlib.ExitStack() as given_up:
+        if is_new:
+            given_up.callback(server.deregister, details["id"])
+            if _open(place) is not None:
+                return {"occupied": place.uri}
+        given_up.pop_all()
     return {**_answer(place), "is_new": is_new}
 
 

@@ -111,10 +111,22 @@ def test_declarations_that_are_given_up(strict: Catalog, server: NamespaceServer
     server.is_managed = False
     assert server.tables == {}
     strict.sql("CREATE TABLE @.t (id INT)")
-    strict.sql("DROP TABLE @.t PURGE")
+    strict.sql("DROP TABLE @.t")
     RestNamespace(server.uri, headers=server.headers).declare(["db", "t"], str(strict.root / "declared"))
     strict.refuses("CREATE TABLE @.t AS SELECT raise_error('no') AS id", "no")
     assert server.tables == {("db", "t"): str(strict.root / "declared")}  # others have declared it
+
+
+def test_a_dropped_table_does_not_come_back(strict: Catalog) -> None:
+    strict.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    path = dict(row[:2] for row in strict.sql("DESCRIBE TABLE EXTENDED @.t"))["Location"]
+    strict.sql("DROP TABLE @.t")
+    for statement in ("CREATE TABLE @.t (id INT)", "CREATE OR REPLACE TABLE @.t AS SELECT 2 AS id"):
+        strict.refuses(statement, "where another table is, perhaps a dropped one; nothing was changed")
+        assert strict.sql("SHOW TABLES IN @") == []
+    strict.sql(f"DROP TABLE {strict.name}.`{path}` PURGE")
+    strict.sql("CREATE TABLE @.t AS SELECT 3 AS id")
+    assert strict.sql("SELECT * FROM @.t") == [(3,)]
 
 
 def test_statements_that_create_tables_list_none(strict: Catalog, server: NamespaceServer, path: str) -> None:

@@ -54,7 +54,15 @@ final class ServerPlaces extends Places {
   /** A table that another program has declared is not declared again, and stays if the statement fails. */
   NewPlace place(Identifier table, String location) {
     Map found = act("declare", id(table), "location", location == null ? null : plain(location));
+    if (found.containsKey("occupied")) throw new IllegalArgumentException(occupied(table, (String) found.get("occupied")));
     return new NewPlace(located(found), Boolean.TRUE.equals(found.get("is_new")));
+  }
+
+  /** Some servers derive the place from the name. */
+  private String occupied(Identifier table, String path) {
+    return "The place of the new table " + catalog + "." + table + " is " + path + ", where another table is, perhaps a"
+        + " dropped one; nothing was changed. DROP TABLE " + catalog + ".`" + path + "` PURGE deletes it; then there can be a"
+        + " new table";
   }
 
   void abandon(Identifier table) { act("abandon", id(table), null, null); }
