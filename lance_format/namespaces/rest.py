@@ -291,9 +291,9 @@ class RestNamespace:
         Raises
         ------
         StorageError
-            If the server does not answer, or refuses.
+            If the server does not answer, refuses, or has the table still.
         """
-        return self._end(table, "deregister")
+        return self._take_out(table, "deregister")
 
     def drop(self, table: Sequence[str]) -> bool:
         """Have the server delete a table with its files.
@@ -306,16 +306,26 @@ class RestNamespace:
         Raises
         ------
         StorageError
-            If the server does not answer, or refuses.
+            If the server does not answer, refuses, or has the table still.
         """
-        return self._end(table, "drop")
+        return self._take_out(table, "drop")
 
-    def _end(self, table: Sequence[str], action: str) -> bool:
+    def _take_out(self, table: Sequence[str], action: str) -> bool:
+        """Have a table deregistered or dropped.
+
+        pylance's server finds tables of the root in its directory, whatever it has been told about them.
+        """
         reply = self._post(f"table/{self._joined(table)}/{action}", {"id": [*table]}, is_repeatable=False)
-        if self._is_absent(reply):
-            return False
-        self._demand(reply, f"{action} the table {_shown(table)}")
-        return True
+        was_there = not self._is_absent(reply)
+        if was_there:
+            self._demand(reply, f"{action} the table {_shown(table)}")
+        found = self._describe(table)
+        if found is not None:
+            raise StorageError(
+                f"cannot {action} the table {_shown(table)}: the server {self._http.shown} answers {reply.status}, and"
+                f" has it still; delete the files at {found.get('location')}, in SQL by DROP TABLE … PURGE of this path"
+            )
+        return was_there
 
     def rename(self, table: Sequence[str], to: Sequence[str]) -> None:
         """Give a table another name, or another namespace.

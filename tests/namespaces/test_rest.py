@@ -100,6 +100,17 @@ def test_tables(namespace: RestNamespace) -> None:
     assert namespace.listing(["a"]) == NamespaceListing((), ())
 
 
+def test_a_table_that_the_server_still_has(tmp_path: Path) -> None:
+    with serving_by_pylance(tmp_path) as uri:
+        namespace = RestNamespace(uri)
+        write(namespace.declare(["t"]), 1)
+        for status in (200, 404):
+            with pytest.raises(StorageError, match=rf"deregister the table t: .* answers {status}, and has it still"):
+                namespace.deregister(["t"])
+        with pytest.raises(StorageError, match=r"drop the table t: .* has it still; delete the files at .*t\.lance"):
+            namespace.drop(["t"])
+
+
 def test_what_pylance_puts_there(tmp_path: Path) -> None:
     with serving_by_pylance(tmp_path) as uri:
         theirs = lance.namespace.RestNamespace(uri=uri)

@@ -117,6 +117,19 @@ def test_declarations_that_are_given_up(strict: Catalog, server: NamespaceServer
     assert server.tables == {("db", "t"): str(strict.root / "declared")}  # others have declared it
 
 
+def test_a_table_that_the_server_does_not_drop(planner: SparkSession, tmp_path: Path) -> None:
+    with (
+        serving_by_pylance(tmp_path / "root") as uri,
+        catalog_of(planner, tmp_path / "root", {"impl": "rest", "uri": uri}) as catalog,
+    ):
+        catalog.sql(f"CREATE TABLE {catalog.name}.t AS SELECT 1 AS id")
+        with pytest.raises(PySparkException, match=r"has it still; delete the files at .*t\.lance"):
+            catalog.sql(f"DROP TABLE {catalog.name}.t")
+        assert catalog.sql(f"SELECT * FROM {catalog.name}.t") == [(1,)]
+        catalog.sql(f"DROP TABLE {catalog.name}.`{tmp_path}/root/t.lance` PURGE")
+        assert catalog.sql(f"SHOW TABLES IN {catalog.name}") == []
+
+
 def test_a_dropped_table_does_not_come_back(strict: Catalog) -> None:
     strict.sql("CREATE TABLE @.t AS SELECT 1 AS id")
     path = dict(row[:2] for row in strict.sql("DESCRIBE TABLE EXTENDED @.t"))["Location"]
