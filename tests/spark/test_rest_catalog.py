@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import lance
 import pytest
@@ -149,6 +150,21 @@ def test_statements_that_create_tables_list_none(strict: Catalog, server: Namesp
     strict.sql(f"CREATE TABLE {strict.name}.`{path}` (id INT)")
     strict.sql(f"CREATE TABLE {strict.name}.u (id INT)")
     assert not [request for request in server.requests if "list" in request]
+
+
+def test_a_name_that_another_program_gives_up(
+    strict: Catalog, server: NamespaceServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def describe(parts: tuple[str, ...], body: dict[str, Any]) -> tuple[int, Any]:
+        if Path(server.tables.get(parts, ""), "_versions").exists():
+            server.tables.pop(parts)
+        return NamespaceServer._table_describe(server, parts, body)
+
+    monkeypatch.setattr(server, "_table_describe", describe)
+    for number, statement in enumerate(["CREATE TABLE @.t AS SELECT 1 AS id", "CREATE TABLE @.t (id INT)"]):
+        RestNamespace(server.uri, headers=server.headers).declare(["db", "t"], str(strict.root / str(number)))
+        with pytest.raises(PySparkException, match=rf"are at .*{number}, but the server no longer has it there"):
+            strict.sql(statement)
 
 
 def test_streams(catalog: Catalog, planner: SparkSession, tmp_path: Path) -> None:

@@ -278,6 +278,11 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
     }
   }
 
+  /** Checks that a new table has its name. */
+  void confirm(Identifier table, Map options) {
+    if (!isPath(table)) places.confirm(table, options);
+  }
+
   /** DataFrameWriter names Spark's default provider if its user names none. */
   private void checkProvider(String provider) {
     if (provider == null || provider.equalsIgnoreCase(Python.NAME) || provider.equals(DefaultSource.class.getName())) return;

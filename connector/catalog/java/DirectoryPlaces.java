@@ -50,6 +50,7 @@ final class DirectoryPlaces extends Places {
   }
 
   void abandon(Identifier table) {}
+  void confirm(Identifier table, Map options) {}
 
   String remedy(Identifier table) {
     return "The files of a dropped table " + catalog + "." + table + " are still at " + path(table) + ". DROP TABLE "

@@ -151,6 +151,7 @@ final class PlacedTable extends Staged {
 
   public void commitStagedChanges() {
     if (!isWritten) Catalog.make(made, isNew);
+    if (isNew && !isDeclared) ((Catalog) catalog).confirm(name, made.options);
   }
 
   public void abortStagedChanges() {

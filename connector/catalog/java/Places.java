@@ -53,6 +53,9 @@ abstract class Places {
   /** Gives up a table that was declared, and could not be created. */
   abstract void abandon(Identifier table);
 
+  /** Checks that a new table, which another program had declared, is still at its place. */
+  abstract void confirm(Identifier table, Map options);
+
   /** What to do about the files of a dropped table, which are where a new one would be. */
   abstract String remedy(Identifier table);
 

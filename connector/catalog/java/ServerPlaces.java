@@ -67,6 +67,14 @@ final class ServerPlaces extends Places {
 
   void abandon(Identifier table) { act("abandon", id(table), null, null); }
 
+  void confirm(Identifier table, Map options) {
+    Object path = options.get("path");
+    if (path.equals(options(table).get("path"))) return;
+    throw new IllegalArgumentException("The rows of the new table " + catalog + "." + table + " are at " + path + ", but the"
+        + " server no longer has it there: another program, which had declared the name, has given it up. Run the statement"
+        + " again; DROP TABLE " + catalog + ".`" + path + "` PURGE deletes these rows");
+  }
+
   String remedy(Identifier table) { throw new IllegalStateException("a server forgets a table that is dropped"); }
 
   void drop(Identifier table, boolean purge) { act("drop", id(table), "purge", Boolean.valueOf(purge)); }
