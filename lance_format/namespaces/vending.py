@@ -53,14 +53,17 @@ def storage_of(location: str, given: Mapping[str, str], source: Mapping[str, Any
     location : str
         URI of the table.
     given : mapping of str to str
-        Options of the server. Those that no store takes are left out.
+        Options of the server. Those that no store takes are left out, and a credential provider: it is code of this
+        program, which no server chooses.
     source : mapping of str to object
         How to ask for the next credentials: arguments of `RestNamespace`, and the parts of the `table`'s name.
     """
     provider = provider_of(location)
     if provider is None:
         return {}
-    options = known_options(provider, {name: given[name] for name in given if not _is_credential(provider, name)})
+    others = {name: given[name] for name in given if not _is_credential(provider, name)}
+    known = known_options(provider, others)
+    options = {name: known[name] for name in known if name.lower() not in (CREDENTIAL_PROVIDER, PROVIDER_TOKEN)}
     credentials = credentials_of(provider, given)
     if not given.get(EXPIRY, "").isdigit():
         return {**options, **{_OPTIONS[provider][name]: value for name, value in credentials.items()}}

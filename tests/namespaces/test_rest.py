@@ -229,6 +229,15 @@ def lending(server: NamespaceServer, store: ObjectServer, seconds: float | None)
     return RestNamespace(server.uri, headers={"x-api-key": "s3cret"})
 
 
+def test_a_server_chooses_no_credential_provider(
+    server: NamespaceServer, s3_server: ObjectServer, tmp_path: Path
+) -> None:
+    namespace = lending(server, s3_server, None)
+    server.options |= {"Credential_Provider": "os:system", "credential_provider_token": f"touch {tmp_path / 'called'}"}
+    write(namespace.declare(["t"]), 1)
+    assert not (tmp_path / "called").exists()
+
+
 @pytest.mark.parametrize("seconds", [None, 3600, 0])
 def test_lent_credentials(server: NamespaceServer, s3_server: ObjectServer, seconds: float | None) -> None:
     namespace = lending(server, s3_server, seconds)
