@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import re
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lance_format.errors import InvalidInputError, StorageError
 from lance_format.lazy_dataclasses import dataclass
+
+if TYPE_CHECKING:
+    import urllib3
 
 _CONNECT_SECONDS = 10
 _READ_SECONDS = 60
 _ATTEMPTS = 4
 _BACKOFF_SECONDS = 0.2
+_LONGEST_WAIT_SECONDS = 20
+"""How long a server that is busy can have a client wait, whatever its header Retry-After says."""
 _BUSY = (429, 503)
 """Answers of a server that has not done what it was asked."""
 _BROKEN = (*_BUSY, 502, 504)
+_HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_HEADER_VALUE = r"[\t\x20-\x7e\x80-\xff]*"
 _SHOWN_CHARACTERS = 300
 
 
@@ -56,7 +65,7 @@ class HttpClient:
     Raises
     ------
     InvalidInputError
-        If the URI is not one of HTTP.
+        If the URI is not one of HTTP, or a header cannot be sent.
     """
 
     def __init__(self, uri: str, headers: Mapping[str, str]) -> None:
@@ -65,6 +74,16 @@ class HttpClient:
             raise InvalidInputError(
                 f"the server is {_without_user(parts)!r}; its address begins with http:// or https://"
             )
+        if parts.query or parts.fragment:
+            raise InvalidInputError(
+                f"the address of the server {_without_user(parts)} goes on with ? or #: leave that out"
+            )
+        for name, value in headers.items():
+            if not re.fullmatch(_HEADER_NAME, name) or not re.fullmatch(_HEADER_VALUE, value):
+                raise InvalidInputError(
+                    f"the header {name!r} for the server {_without_user(parts)} cannot be sent: its name or value has a"
+                    " character that headers do not have, such as the end of a line; the value is not shown"
+                )
         self.shown = _without_user(parts)
         self._uri = uri.rstrip("/")
         self._headers = {**headers, "Accept": "application/json"}
@@ -94,7 +113,7 @@ class HttpClient:
         """
         import urllib3  # Only servers need it.
 
-        retries = urllib3.Retry(
+        retries = _patience()(
             _ATTEMPTS,
             read=_ATTEMPTS if is_repeatable else 0,
             redirect=False,  # Another server would get the headers.
@@ -123,6 +142,22 @@ class HttpClient:
         return self._pool
 
 
+@functools.cache
+def _patience() -> type[urllib3.Retry]:
+    """Return the class of retries that wait as long as the server asks, within limits."""
+    import urllib3
+
+    class Patience(urllib3.Retry):
+        def get_retry_after(self, response: Any) -> float | None:
+            try:
+                wanted = super().get_retry_after(response)
+            except urllib3.exceptions.InvalidHeader:
+                return None
+            return None if wanted is None else min(wanted, _LONGEST_WAIT_SECONDS)
+
+    return Patience
+
+
 def _proxy(uri: str) -> str | None:
     """Return the proxy that the environment names for a server."""
     parts = urllib.parse.urlsplit(uri)
@@ -135,7 +170,7 @@ def _content(data: bytes) -> Any:
     text = data.decode(errors="replace")
     try:
         return json.loads(text) if text.strip() else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return text[:_SHOWN_CHARACTERS]
 
 

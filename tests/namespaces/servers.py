@@ -35,8 +35,12 @@ class NamespaceServer:
     """What every request has to send."""
     busy: int = 0
     """How many requests it refuses for the time being."""
+    retry_after: str | None = None
+    """What it says about when to come again, if it refuses a request for the time being."""
     page: str | None = None
     """A page that it answers to all requests instead."""
+    more: dict[str, Any] = field(default_factory=dict)
+    """What it puts into all of its answers."""
     is_managed: bool = False
     """Whether it says that it keeps the versions of tables."""
     namespaces: dict[tuple[str, ...], dict[str, str]] = field(default_factory=dict)
@@ -133,12 +137,15 @@ def serving(server: NamespaceServer) -> Iterator[NamespaceServer]:
             if any(self.headers.get(name) != value for name, value in server.headers.items()):
                 return 401, {"error": "who are you", "code": 16}
             query = dict(urllib.parse.parse_qsl(split.query))
-            return server.answer(self.command, split.path, query, json.loads(content or b"{}"))
+            status, answer = server.answer(self.command, split.path, query, json.loads(content or b"{}"))
+            return status, {**answer, **server.more}
 
         def _send(self, status: int, value: Any) -> None:
             data = (value if isinstance(value, str) else json.dumps(value)).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(data)))
+            if status == 503 and server.retry_after is not None:
+                self.send_header("Retry-After", server.retry_after)
             self.end_headers()
             self.wfile.write(data)
 

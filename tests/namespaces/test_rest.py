@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import pickle
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -177,9 +178,31 @@ def test_a_busy_server_is_asked_again(server: NamespaceServer) -> None:
     namespace = RestNamespace(server.uri)
     namespace.create(["a"])
     assert namespace.exists(["a"])
+    server.busy, server.retry_after = 2, "not a time"
+    assert namespace.exists(["a"])
     server.busy = 100
     with pytest.raises(StorageError, match="answers 503, 'busy'; it is not available"):
         namespace.create(["b"])
+
+
+def test_a_busy_server_does_not_say_how_long_programs_wait(
+    server: NamespaceServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lance_format.namespaces.http_client._LONGEST_WAIT_SECONDS", 0.1)
+    server.busy, server.retry_after = 100, "86400"
+    started = time.monotonic()
+    with pytest.raises(StorageError, match="it is not available"):
+        RestNamespace(server.uri).exists(["a"])
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("X-Key", "s3cret\n"), ("X-Key", "s3cr\u2026et"), ("X\nKey", "s3cret"), ("", "")]
+)
+def test_headers_that_cannot_be_sent(server: NamespaceServer, name: str, value: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"the header .* cannot be sent") as caught:
+        RestNamespace(server.uri, headers={name: value}).listing()
+    assert "s3cr" not in str(caught.value)
 
 
 def test_other_servers(server: NamespaceServer) -> None:
@@ -191,6 +214,8 @@ def test_other_servers(server: NamespaceServer) -> None:
     for wrong in ("localhost:80", "ftp://a", "http://", "/a"):
         with pytest.raises(InvalidInputError, match="its address begins with http"):
             RestNamespace(wrong)
+    with pytest.raises(InvalidInputError, match=r"the server http://a/b goes on with \? or #: leave that out"):
+        RestNamespace("http://a/b?key=s3cret")
 
 
 def test_versions_that_the_server_keeps_are_refused(server: NamespaceServer) -> None:
