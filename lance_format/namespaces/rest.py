@@ -11,7 +11,7 @@ import re
 import time
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import (
@@ -27,7 +27,10 @@ from lance_format.namespaces.http_client import HttpClient, Reply
 from lance_format.namespaces.vending import EXPIRY, storage_of
 from lance_format.object_store import absolute_uri
 
+_Kind = TypeVar("_Kind")
 DELIMITER = "$"
+_NO_NAMES = ("", ".", "..")
+"""The last two would be steps of a path in addresses."""
 _UNSUPPORTED = 0
 _NAMESPACE_NOT_FOUND, _NAMESPACE_EXISTS, _NAMESPACE_NOT_EMPTY = 1, 2, 3
 _TABLE_NOT_FOUND, _TABLE_EXISTS = 4, 5
@@ -125,7 +128,8 @@ class RestNamespace:
         reply = self._post(f"namespace/{self._joined(namespace)}/describe", {"id": [*namespace]})
         if self._is_absent(reply):
             return None
-        return dict(self._demand(reply, f"describe the namespace {_shown(namespace)}").get("properties") or {})
+        found = self._demand(reply, f"describe the namespace {_shown(namespace)}")
+        return _texts(self._field(found, "properties", dict))
 
     def create(self, namespace: Sequence[str], properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace. If there is one of this name, nothing happens.
@@ -213,7 +217,7 @@ class RestNamespace:
         found = self._describe(table)
         if found is None:
             raise DatasetNotFoundError(f"the server {self._http.shown} has no table {_shown(table)}")
-        return _storage(found)
+        return _texts(self._field(found, "storage_options", dict))
 
     def _describe(self, table: Sequence[str]) -> dict[str, Any] | None:
         reply = self._post(f"table/{self._joined(table)}/describe", {"id": [*table], "vend_credentials": True})
@@ -348,12 +352,12 @@ class RestNamespace:
                 f"the versions of the table {_shown(table)} are kept by the server {self._http.shown}, and not with the"
                 " table; other clients of the server read and write it"
             )
-        location = found.get("table_uri") or found.get("location")
+        location = self._field(found, "table_uri", str) or self._field(found, "location", str)
         if not location:
             raise StorageError(f"the server {self._http.shown} does not say where the table {_shown(table)} is")
-        uri = absolute_uri(location)
+        uri, given = absolute_uri(location), _texts(self._field(found, "storage_options", dict))
         source = {"uri": self._uri, "headers": self._headers, "delimiter": self._delimiter, "table": [*table]}
-        return TablePlace(uri, storage_of(location, self._held(tuple(table), uri, _storage(found)), source))
+        return TablePlace(uri, storage_of(location, self._held(tuple(table), uri, given), source))
 
     def _held(self, table: tuple[str, ...], uri: str, given: dict[str, str]) -> dict[str, str]:
         """Return credentials that were received before while half of their time is left: stores are kept by them."""
@@ -383,7 +387,7 @@ class RestNamespace:
             if self._is_absent(reply):
                 raise DatasetNotFoundError(f"the server {self._http.shown} has no such namespace")
             found = self._demand(reply, f"list {what}")
-            yield from found.get(what) or ()
+            yield from map(str, self._field(found, what, list) or ())
             last, token = token, found.get("page_token")
             if not token or token == last:
                 return
@@ -395,11 +399,11 @@ class RestNamespace:
 
     def _joined(self, name: Sequence[str]) -> str:
         """Return a name as a part of an address."""
-        wrong = next((part for part in name if not part or self._delimiter in part), None)
+        wrong = next((part for part in name if part in _NO_NAMES or self._delimiter in part), None)
         if wrong is not None:
             raise InvalidInputError(
-                f"{wrong!r} cannot be a part of a name on the server {self._http.shown}: parts are not empty, and have"
-                f" no {self._delimiter}"
+                f"{wrong!r} cannot be a part of a name on the server {self._http.shown}: parts are not empty, . or ..,"
+                f" and have no {self._delimiter}"
             )
         return urllib.parse.quote(self._delimiter.join(name) or self._delimiter, safe="")
 
@@ -419,6 +423,16 @@ class RestNamespace:
             )
         return reply.content
 
+    def _field(self, found: Mapping[str, Any], name: str, kind: type[_Kind]) -> _Kind | None:
+        """Return a part of an answer. An error does not show it, as it may hold secrets."""
+        value = found.get(name)
+        if value is None or isinstance(value, kind):
+            return value
+        raise StorageError(
+            f"the answer of the server {self._http.shown} has {name!r}, which is of the type {type(value).__name__} and"
+            f" not {kind.__name__}; ask those who run it"
+        )
+
     def _refuse(self, reply: Reply, what: str) -> NoReturn:
         content = reply.content
         said = content.get("error") or content.get("message") or content if isinstance(content, dict) else content
@@ -436,8 +450,8 @@ def _code(reply: Reply) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def _storage(found: Mapping[str, Any]) -> dict[str, str]:
-    return {str(name): str(value) for name, value in (found.get("storage_options") or {}).items()}
+def _texts(found: Mapping[str, Any] | None) -> dict[str, str]:
+    return {name: str(value) for name, value in (found or {}).items() if value is not None}
 
 
 def _shown(name: Sequence[str]) -> str:

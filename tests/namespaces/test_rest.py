@@ -6,7 +6,7 @@ import json
 import multiprocessing
 import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -157,8 +157,9 @@ def test_another_delimiter(server: NamespaceServer) -> None:
     assert server.tables.keys() == {("a$b", "t")}
     with pytest.raises(InvalidInputError, match="'a::b' cannot be a part of a name"):
         namespace.find(["a::b"])
-    with pytest.raises(InvalidInputError, match="'' cannot be a part of a name"):
-        namespace.find(["a", ""])
+    for wrong in ("", ".", ".."):
+        with pytest.raises(InvalidInputError, match=f"{wrong!r} cannot be a part of a name"):
+            namespace.find([wrong])
     with pytest.raises(InvalidInputError, match="the delimiter of names is empty"):
         RestNamespace(server.uri, delimiter="")
 
@@ -216,6 +217,29 @@ def test_other_servers(server: NamespaceServer) -> None:
             RestNamespace(wrong)
     with pytest.raises(InvalidInputError, match=r"the server http://a/b goes on with \? or #: leave that out"):
         RestNamespace("http://a/b?key=s3cret")
+
+
+def test_answers_of_wrong_types(server: NamespaceServer) -> None:
+    namespace = RestNamespace(server.uri)
+    namespace.create(["a"])
+    namespace.declare(["a", "t"])
+
+    def refused(name: str, value: object, ask: Callable[[], object]) -> None:
+        server.more = {name: value}
+        with pytest.raises(StorageError, match=rf"has '{name}', which is of the type {type(value).__name__} and not"):
+            ask()
+
+    for name, value in (("location", 5), ("table_uri", ["s3://b"]), ("storage_options", ["s3cret"])):
+        refused(name, value, lambda: namespace.find(["a", "t"]))
+        refused(name, value, lambda: namespace.declare(["a", "u"]))
+    assert [*server.tables] == [("a", "t")]
+    refused("properties", "p", lambda: namespace.properties(["a"]))
+    refused("tables", 7, lambda: namespace.listing(["a"]))
+    server.more = {"properties": {"team": 5, "owner": None}}
+    assert namespace.properties(["a"]) == {"team": "5"}
+    server.page = "[" * 100_000
+    with pytest.raises(StorageError, match=r"answers 404, '\[\[.*'; check its address"):
+        namespace.find(["a", "t"])
 
 
 def test_versions_that_the_server_keeps_are_refused(server: NamespaceServer) -> None:
