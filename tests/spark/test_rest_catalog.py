@@ -167,6 +167,27 @@ def test_a_name_that_another_program_gives_up(
             strict.sql(statement)
 
 
+def test_a_table_that_appears_meanwhile_is_replaced(
+    strict: Catalog, server: NamespaceServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = 0
+
+    def describe(parts: tuple[str, ...], body: dict[str, Any]) -> tuple[int, Any]:
+        nonlocal hidden
+        hidden -= 1
+        return (404, {"code": 4}) if hidden >= 0 else NamespaceServer._table_describe(server, parts, body)
+
+    monkeypatch.setattr(server, "_table_describe", describe)
+    strict.sql("CREATE TABLE @.t AS SELECT 0 AS id")
+    for number in range(1, 4):
+        hidden = number
+        strict.sql(f"CREATE OR REPLACE TABLE @.t AS SELECT {number} AS id")
+        assert strict.sql("SELECT * FROM @.t") == [(number,)]
+    hidden = 2
+    strict.sql("CREATE OR REPLACE TABLE @.t (name STRING)")
+    assert strict.sql("SELECT name FROM @.t") == []
+
+
 def test_streams(catalog: Catalog, planner: SparkSession, tmp_path: Path) -> None:
     catalog.sql("CREATE TABLE @.source AS SELECT 1 AS id")
     query = (

@@ -225,7 +225,7 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
 
   public StagedTable stageCreate(Identifier table, TableInfo info)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    return staged(table, info, true);
+    return staged(table, info, false);
   }
 
   public StagedTable stageReplace(Identifier table, TableInfo info) throws NoSuchTableException, NoSuchNamespaceException {
@@ -235,28 +235,29 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
 
   public StagedTable stageCreateOrReplace(Identifier table, TableInfo info) throws NoSuchNamespaceException {
     try {
-      return staged(table, info, !tableExists(table));
+      return staged(table, info, true);
     } catch (TableAlreadyExistsException e) {
       throw new IllegalStateException(e);
     }
   }
 
-  private StagedTable staged(Identifier table, TableInfo info, boolean creates)
+  private StagedTable staged(Identifier table, TableInfo info, boolean replaces)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     Map properties = info.properties();
     Divisions.refuse(info.partitions());
     refuseBranch("CREATE or REPLACE TABLE", table);
     checkProvider((String) properties.get(TableCatalog.PROP_PROVIDER));
     String state = state(table);
-    if (creates && state.equals("table")) throw new TableAlreadyExistsException(table);
-    if (creates && state.equals("dropped")) throw new IllegalArgumentException(places.remedy(table));
+    boolean isThere = state.equals("table");
+    if (isThere && !replaces) throw new TableAlreadyExistsException(table);
+    if (state.equals("dropped")) throw new IllegalArgumentException(places.remedy(table));
     if (!isPath(table) && !namespaceExists(table.namespace())) throw new NoSuchNamespaceException(table.namespace());
     StructType schema = Keys.declared(
         shown(table), CatalogV2Util.v2ColumnsToStructType(info.columns()), info.constraints());
     NewPlace place = isPath(table)
         ? new NewPlace(placed(table, properties), false) : places.place(table, location(properties));
     NamedTable made = new NamedTable(shown(table), schema, place.options, null, kept(properties));
-    return new PlacedTable(this, table, made, creates, place.isDeclared);
+    return new PlacedTable(this, table, made, !replaces, place.isDeclared, !isThere && !place.isDeclared);
   }
 
   private static String location(Map properties) { return (String) properties.get(TableCatalog.PROP_LOCATION); }

@@ -129,15 +129,19 @@ class NamedTable extends LanceTable implements TruncatableTable, SupportsIndex {
 /** A table that a statement creates or replaces. The write makes the version, and nothing is left to do after it. */
 final class PlacedTable extends Staged {
   private final NamedTable made;
-  private final boolean isNew;
+  private final boolean creates;
   private final boolean isDeclared;
+  private final boolean isOthers;
   private boolean isWritten;
 
-  PlacedTable(Catalog catalog, Identifier name, NamedTable made, boolean isNew, boolean isDeclared) {
-    super(catalog, name, made, isNew);
+  /** The last parameters say whether the statement, or another program, has declared the name of a table without rows. */
+  PlacedTable(
+      Catalog catalog, Identifier name, NamedTable made, boolean creates, boolean isDeclared, boolean isOthers) {
+    super(catalog, name, made, creates);
     this.made = made;
-    this.isNew = isNew;
+    this.creates = creates;
     this.isDeclared = isDeclared;
+    this.isOthers = isOthers;
   }
 
   public Map properties() { return made.properties(); }
@@ -150,8 +154,8 @@ final class PlacedTable extends Staged {
   }
 
   public void commitStagedChanges() {
-    if (!isWritten) Catalog.make(made, isNew);
-    if (isNew && !isDeclared) ((Catalog) catalog).confirm(name, made.options);
+    if (!isWritten) Catalog.make(made, creates);
+    if (isOthers) ((Catalog) catalog).confirm(name, made.options);
   }
 
   public void abortStagedChanges() {
