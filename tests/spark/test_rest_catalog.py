@@ -167,7 +167,7 @@ def test_a_name_that_another_program_gives_up(
             strict.sql(statement)
 
 
-def test_a_table_that_appears_meanwhile_is_replaced(
+def test_a_table_that_appears_during_a_statement(
     strict: Catalog, server: NamespaceServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hidden = 0
@@ -183,6 +183,8 @@ def test_a_table_that_appears_meanwhile_is_replaced(
         hidden = number
         strict.sql(f"CREATE OR REPLACE TABLE @.t AS SELECT {number} AS id")
         assert strict.sql("SELECT * FROM @.t") == [(number,)]
+    hidden = 1
+    strict.refuses("SELECT * FROM @.t", "cannot be found")
     hidden = 2
     strict.sql("CREATE OR REPLACE TABLE @.t (name STRING)")
     assert strict.sql("SELECT name FROM @.t") == []

@@ -163,8 +163,9 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
 
   Table load(Identifier table, Map options) throws NoSuchTableException {
     StreamChecks.install();
-    if (!isInQuery(table) && !tableExists(table)) {
-      boolean isOfTable = isNamedInQuery() && owner(table) != table && tableExists(main(table));
+    boolean hadPlace = options.containsKey("path"); // A server was asked, and is asked again: others may create the table.
+    if (!hadPlace || !isInQuery(table) && !tableExists(table)) {
+      boolean isOfTable = hadPlace && isNamedInQuery() && owner(table) != table && tableExists(main(table));
       if (isOfTable) Facts.of(options, null); // its error names the branches
       throw noSuch(table);
     }
@@ -401,6 +402,7 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
     if (!tableExists(named)) Platform.throwException(new NoSuchTableException(named));
     if (owner(named) != named && !isBranch(named)) refuseBranch("A procedure", named);
     Map options = options(named);
+    if (!options.containsKey("path")) Platform.throwException(new NoSuchTableException(named));
     Map found = act("call", options, details, null);
     Caches.refresh((String) options.get("path"));
     return found;
