@@ -17,6 +17,8 @@ from lance_format.query import BooleanQuery, FullTextOperator, FullTextQuery, Ma
 Form = Any
 
 _ADDRESS = "_rowaddr"
+_COMBINING = ("AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS_NULL", "IS_NOT_NULL")
+"""Operators whose operands are predicates or values, and nothing else."""
 
 
 def with_rows(form: Form, open_table: Callable[[], LanceDataset]) -> Form:
@@ -34,11 +36,12 @@ def with_rows(form: Form, open_table: Callable[[], LanceDataset]) -> Form:
     InvalidInputError
         If a condition has an unknown option, or no index of its column can answer it.
     """
-    if not isinstance(form, list) or not form:
+    operator, *operands = form
+    if operator in _COMBINING:
+        return [operator, *(with_rows(operand, open_table) for operand in operands)]
+    if operator != "MATCH":
         return form
-    if form[0] != "MATCH":
-        return [with_rows(part, open_table) for part in form]
-    _, kind, parameters, *paths = form
+    kind, parameters, *paths = operands
     query = _query(kind, parameters, [".".join(map(_quoted, path)) for path in paths])
     scanner = open_table().scanner(
         [], full_text_query=query, with_row_address=True, disable_scoring_autoprojection=True

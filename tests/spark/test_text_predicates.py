@@ -125,6 +125,12 @@ def test_all_kinds_of_queries(planner: SparkSession, path: str) -> None:
     (plan,) = planner.sql(f"EXPLAIN SELECT id FROM notes WHERE {where}").first()
     assert "lance_match(note)" in plan
     assert "- Filter" not in plan
+    words = f"SELECT id FROM notes WHERE note IN ('MATCH', 'owl', 'an emu') AND {where} AND note <> 'MATCH'"
+    assert sorted(planner.sql(words).collect()) == [(2,), (11,)]
+    kept = planner.sql(f"SELECT id FROM notes WHERE {where}").cache()
+    (plan,) = planner.sql(f"EXPLAIN SELECT id FROM notes WHERE {where}").first()
+    assert "InMemoryTableScan" in plan
+    kept.unpersist()
     old = planner.sql(f"SELECT id FROM lance.`{path}` VERSION AS OF 1 WHERE {where}").collect()
     assert sorted(old) == [(2,), (4,), (6,)]
 
@@ -209,6 +215,8 @@ def test_forms(path: str) -> None:
     form = ["AND", ["MATCH", "match", {"terms": "nothing"}, ["place", "a.b"]], ["NOT", ["IS_NULL", ["COLUMN", "id"]]]]
     found = with_rows(form, lambda: dataset)
     assert found[2] == form[2]
+    text = ["IN", ["COLUMN", "note"], "string", ["MATCH", "phrase"]]
+    assert with_rows(["OR", text, ["LITERAL", "string", "MATCH"]], lambda: dataset)[1] == text
     assert found[1][:3] == ["SET", ["COLUMN", "_rowaddr"], "bigint"]
     with pytest.raises(InvalidInputError, match="slop is -1"):
         with_rows(["MATCH", "phrase", {"terms": "owl", "slop": -1}, ["note"]], lambda: dataset)

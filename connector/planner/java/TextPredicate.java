@@ -119,6 +119,13 @@ final class TextMatch implements ScalarFunction {
     return form;
   }
 
+  /** Equal conditions are equal to Spark, which so finds rows that it has cached. */
+  public boolean equals(Object other) {
+    return other instanceof TextMatch && ((TextMatch) other).name.equals(name) && ((TextMatch) other).form.equals(form);
+  }
+
+  public int hashCode() { return form.hashCode(); }
+
   public String name() { return name; }
   public String canonicalName() { return MARK + form; }
   public DataType resultType() { return DataTypes.BooleanType; }
