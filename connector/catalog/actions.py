@@ -33,7 +33,6 @@ from pyspark.sql.types import StructType
 
 from connector.catalog.alterations import alter, check_new_columns
 from connector.catalog.properties import describe_properties, split_properties
-from connector.catalog.server_actions import act_on_server
 from connector.metadata.reading import refuse_writing
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at, open_committed, open_snapshot
@@ -55,6 +54,8 @@ def act(given: Mapping[str, str], schema: StructType | None) -> dict[str, Any]:
     """
     action, details = given[ACTION], json.loads(given.get(DETAILS, "{}"))
     if SERVER in given:
+        from connector.catalog.server_actions import act_on_server  # Other catalogs need no client.
+
         return act_on_server(action, given, details)
     return _ACTIONS[action](given, details, schema)
 
