@@ -6,7 +6,8 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from connector.table_api.session_storage import options_of_name
+from connector.table_api.server_storage import options_on_server
+from connector.table_api.session_storage import catalog_of, options_of_name
 from connector.types.column_names import parse_name, quoted
 from lance_format import DatasetNotFoundError, InvalidInputError
 from lance_format.lazy_dataclasses import dataclass
@@ -71,7 +72,9 @@ def locate(spark: SparkSession, name: str) -> Location:
         raise InvalidInputError(
             f"{name} is declared with options that show a part of a table: use LanceTable.forPath with its path"
         )
-    return Location(_path(details["Location"]), options_of_name(spark, parts))
+    path, catalog = _path(details["Location"]), catalog_of(spark, parts)
+    own = parts[1:] if len(parts) > 1 and parts[0] == catalog else parts
+    return Location(path, {**options_of_name(spark, parts), **options_on_server(spark, catalog, own, path)})
 
 
 def parse_table_name(name: str) -> tuple[str, ...]:

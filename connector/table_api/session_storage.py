@@ -55,7 +55,7 @@ def options_of_name(spark: SparkSession, parts: Sequence[str]) -> dict[str, str]
     parts : sequence of str
         The parts of the name, the catalog first if there is one.
     """
-    catalog = parts[0] if spark.conf.get(f"{_CATALOGS}{parts[0]}", "") else spark.catalog.currentCatalog()
+    catalog = catalog_of(spark, parts)
     if catalog == _SESSION_CATALOG:
         return {} if is_remote(spark) else _of_session_table(spark, parts)
     start = f"{_CATALOGS}{catalog}.{STORAGE_PREFIX}"
@@ -64,6 +64,11 @@ def options_of_name(spark: SparkSession, parts: Sequence[str]) -> dict[str, str]
         for name, value in spark.conf.getAll.items()
         if name.startswith(start)
     }
+
+
+def catalog_of(spark: SparkSession, parts: Sequence[str]) -> str:
+    """Return the catalog of a name."""
+    return parts[0] if spark.conf.get(f"{_CATALOGS}{parts[0]}", "") else spark.catalog.currentCatalog()
 
 
 def _of_session_table(spark: SparkSession, parts: Sequence[str]) -> dict[str, str]:

@@ -251,13 +251,24 @@ def test_a_parent_namespace(planner: SparkSession, server: NamespaceServer, tmp_
         assert catalog.sql(f"SHOW NAMESPACES IN {catalog.name}") == [("db",)]
 
 
-def test_lent_credentials_reach_the_tasks(strict: Catalog, server: NamespaceServer, s3_server: ObjectServer) -> None:
+def test_lent_credentials_reach_the_tasks(
+    planner: SparkSession, strict: Catalog, server: NamespaceServer, s3_server: ObjectServer
+) -> None:
     server.root = s3_server.new_root()
     server.options = {**s3_server.options, "aws_session_token": "l3nt"}
     server.lent_seconds = 3600
     strict.sql("CREATE TABLE @.t AS SELECT id, id % 7 AS s FROM range(1000)")
     strict.sql("UPDATE @.t SET s = 100 WHERE id = 5")
     assert strict.sql("SELECT sum(s) FROM @.t WHERE id < 10") == [(0 + 1 + 2 + 3 + 4 + 100 + 6 + 0 + 1 + 2,)]
+    table = LanceTable.forName(planner, f"{strict.name}.db.t")
+    assert "l3nt" not in repr(table)
+    assert table.toDF().count() == 1000
+    strict.sql(f"CALL {strict.name}.system.create_branch('db.t', 'b')")
+    strict.sql(f"USE {strict.name}.db")
+    LanceTable.forName(planner, "t.branch_b").delete("id > 4")
+    assert planner.table("t.branch_b").count() == 5
+    made = LanceTable.create(planner).tableName("u").addColumn("id", "INT").execute()
+    assert made.toDF().collect() == []
     plans = str(strict.sql("EXPLAIN EXTENDED SELECT sum(s) FROM @.t WHERE id < 10"))
     assert "l3nt" not in plans
     assert "s3cret" not in plans
