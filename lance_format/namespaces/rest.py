@@ -24,7 +24,7 @@ from lance_format.errors import (
 )
 from lance_format.namespaces.contents import NamespaceListing, TablePlace
 from lance_format.namespaces.http_client import HttpClient, Reply
-from lance_format.namespaces.vending import EXPIRY, storage_of
+from lance_format.namespaces.vending import expiry_of, storage_of
 from lance_format.object_store import absolute_uri
 
 _Kind = TypeVar("_Kind")
@@ -364,9 +364,10 @@ class RestNamespace:
         known_uri, known, until = self._vended.get(table, ("", {}, 0.0))
         if known_uri == uri and time.time() < until and known.keys() == given.keys():
             return known
-        if given.get(EXPIRY, "").isdigit():
+        expires = expiry_of(given)
+        if expires is not None:
             now = time.time()
-            self._vended[table] = (uri, given, now + (int(given[EXPIRY]) / 1000 - now) / 2)
+            self._vended[table] = (uri, given, now + (expires / 1000 - now) / 2)
         return given
 
     def _own(self, names: Iterator[str], namespace: Sequence[str]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ from lance_format.object_store.cloud_options import CREDENTIAL_PROVIDER, PREFIXE
 from lance_format.object_store.cloud_places import provider_of
 
 EXPIRY = "expires_at_millis"
+_LAST_EXPIRY = 253_402_300_799_000
+"""The end of the year 9999, the last that `datetime` knows. Some servers say the largest integer instead of never."""
 RENEWAL = "lance_format.namespaces.renewal:renewing"
 _NAMES = {
     "s3": {
@@ -64,11 +67,11 @@ def storage_of(location: str, given: Mapping[str, str], source: Mapping[str, Any
     others = {name: given[name] for name in given if not _is_credential(provider, name)}
     known = known_options(provider, others)
     options = {name: known[name] for name in known if name.lower() not in (CREDENTIAL_PROVIDER, PROVIDER_TOKEN)}
-    credentials = credentials_of(provider, given)
-    if not given.get(EXPIRY, "").isdigit():
+    credentials, expires = credentials_of(provider, given), expiry_of(given)
+    if expires is None:
         return {**options, **{_OPTIONS[provider][name]: value for name, value in credentials.items()}}
     options.pop(EXPIRY, None)
-    token = {**source, "provider": provider, "credentials": credentials, "expires": int(given[EXPIRY])}
+    token = {**source, "provider": provider, "credentials": credentials, "expires": expires}
     return {**options, CREDENTIAL_PROVIDER: RENEWAL, PROVIDER_TOKEN: json.dumps(token, sort_keys=True)}
 
 
@@ -82,6 +85,18 @@ def credentials_of(provider: str, given: Mapping[str, str]) -> dict[str, str]:
     """
     names = _NAMES[provider]
     return {names[_plain(provider, name)]: given[name] for name in given if _is_credential(provider, name)}
+
+
+def expiry_of(given: Mapping[str, str]) -> int | None:
+    """Return when credentials expire, in milliseconds since 1970; None if they do not.
+
+    Parameters
+    ----------
+    given : mapping of str to str
+        Options of the server.
+    """
+    found = given.get(EXPIRY, "")
+    return min(int(found), _LAST_EXPIRY) if re.fullmatch("[0-9]{1,20}", found) else None
 
 
 def _is_credential(provider: str, name: str) -> bool:

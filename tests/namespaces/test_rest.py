@@ -321,6 +321,35 @@ def test_a_table_that_is_gone_when_its_credentials_expire(server: NamespaceServe
         provide()
 
 
+def test_a_renewal_that_fails_while_credentials_are_valid(server: NamespaceServer, s3_server: ObjectServer) -> None:
+    namespace = lending(server, s3_server, 60)
+    options = namespace.declare(["t"]).storage_options
+    token = json.loads(options["credential_provider_token"])
+    provide = renewing(json.dumps({**token, "expires": int((time.time() + 30) * 1000)}))
+    found = provide()
+    assert "table/describe" not in server.requests
+    server.more = {"storage_options": {}}
+    renewals = []
+    for seconds in (14, 1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("lance_format.namespaces.renewal._seconds_to", lambda _expires, left=seconds: float(left))
+            if seconds == 1:
+                with pytest.raises(StorageError, match="lends no others"):
+                    provide()
+            else:
+                assert (provide(), provide()) == (found, found)
+        renewals.append(server.requests.count("table/describe"))
+    assert renewals == [1, 2]
+
+
+def test_credentials_that_never_expire(server: NamespaceServer, s3_server: ObjectServer) -> None:
+    namespace = lending(server, s3_server, None)
+    for largest in (str(2**63 - 1), "9" * 20):
+        server.options["expires_at_millis"] = largest
+        place = namespace.reserve(["t"])[0]
+        assert renewing(place.storage_options["credential_provider_token"])()["token"] == "lent"
+
+
 @pytest.mark.parametrize(
     ("location", "given", "plain", "lent"),
     [
