@@ -74,6 +74,11 @@ class HttpClient:
             raise InvalidInputError(
                 f"the server is {_without_user(parts)!r}; its address begins with http:// or https://"
             )
+        if "@" in parts.netloc:
+            raise InvalidInputError(
+                f"the address of the server {_without_user(parts)} names a user, who would not be sent: give the header"
+                " Authorization instead"
+            )
         if parts.query or parts.fragment:
             raise InvalidInputError(
                 f"the address of the server {_without_user(parts)} goes on with ? or #: leave that out"
