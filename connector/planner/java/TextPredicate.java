@@ -36,6 +36,7 @@ abstract class TextPredicate extends SqlFunction {
       Expression column = (Expression) columns.get(i);
       if (column.foldable()) throw refused(column.sql() + " is a constant, and a column is needed");
     }
+    Commands.install(); // They refuse plans in which Spark would compute the condition.
     TextMatch function = new TextMatch(name, kind, parameters, columns.size());
     return new ApplyFunctionExpression(function, CollectionConverters.asScala(columns).toSeq());
   }
