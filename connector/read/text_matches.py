@@ -11,6 +11,7 @@ import base64
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from connector.types.column_names import quoted
 from lance_format import InvalidInputError, LanceDataset
 from lance_format.query import BooleanQuery, FullTextOperator, FullTextQuery, MatchQuery, Occur, PhraseQuery
 
@@ -42,7 +43,7 @@ def with_rows(form: Form, open_table: Callable[[], LanceDataset]) -> Form:
     if operator != "MATCH":
         return form
     kind, parameters, *paths = operands
-    query = _query(kind, parameters, [".".join(map(_quoted, path)) for path in paths])
+    query = _query(kind, parameters, [quoted(*path) for path in paths])
     scanner = open_table().scanner(
         [], full_text_query=query, with_row_address=True, disable_scoring_autoprojection=True
     )
@@ -86,7 +87,3 @@ _OPTIONS: dict[str, Callable[[str], Any]] = {
     "max_expansions": int,
     "boost": float,
 }
-
-
-def _quoted(name: str) -> str:
-    return name if name.replace("_", "a").isalnum() else "`" + name.replace("`", "``") + "`"

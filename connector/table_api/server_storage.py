@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from connector.options.storage import write_storage
+from connector.table_api.session_storage import settings_of
 from connector.types.column_names import parse_name
-from lance_format import RestNamespace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_CATALOGS = "spark.sql.catalog."
 _HEADERS = "headers."
 _BRANCH = "branch_"
 
@@ -37,12 +36,11 @@ def options_on_server(spark: SparkSession, catalog: str, name: Sequence[str], lo
     StorageError
         If the server does not answer, or refuses.
     """
-    start = f"{_CATALOGS}{catalog}."
-    settings = {
-        key.removeprefix(start).lower(): value for key, value in spark.conf.getAll.items() if key.startswith(start)
-    }
+    settings = {key.lower(): value for key, value in settings_of(spark, catalog).items()}
     if settings.get("impl", "").lower() != "rest" or "/" in name[0]:
         return {}
+    from lance_format import RestNamespace  # Tables of other catalogs need no client.
+
     headers = {key.removeprefix(_HEADERS): value for key, value in settings.items() if key.startswith(_HEADERS)}
     server = RestNamespace(settings["uri"], headers=headers, delimiter=settings.get("delimiter", "$"))
     parent = settings.get("parent", "")

@@ -58,12 +58,13 @@ def options_of_name(spark: SparkSession, parts: Sequence[str]) -> dict[str, str]
     catalog = catalog_of(spark, parts)
     if catalog == _SESSION_CATALOG:
         return {} if is_remote(spark) else _of_session_table(spark, parts)
-    start = f"{_CATALOGS}{catalog}.{STORAGE_PREFIX}"
-    return {
-        STORAGE_PREFIX + name.removeprefix(start): value
-        for name, value in spark.conf.getAll.items()
-        if name.startswith(start)
-    }
+    return {name: value for name, value in settings_of(spark, catalog).items() if name.startswith(STORAGE_PREFIX)}
+
+
+def settings_of(spark: SparkSession, catalog: str) -> dict[str, str]:
+    """Return the settings of a catalog, by their names after its own."""
+    start = f"{_CATALOGS}{catalog}."
+    return {name.removeprefix(start): value for name, value in spark.conf.getAll.items() if name.startswith(start)}
 
 
 def catalog_of(spark: SparkSession, parts: Sequence[str]) -> str:

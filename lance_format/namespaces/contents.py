@@ -24,7 +24,7 @@ class NamespaceListing:
 
 @dataclass(frozen=True, slots=True)
 class TablePlace:
-    """Where the table of a name is, and how to reach it.
+    """The place of the table of a name, and how to reach it.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class Reply:
 
     @property
     def is_success(self) -> bool:
-        """Whether the server has done what it was asked."""
+        """True if the server has done what it was asked."""
         return self.status // 100 == 2
 
 

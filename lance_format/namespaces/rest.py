@@ -7,11 +7,9 @@ it is written: the server has its name and place then, and there are no rows.
 from __future__ import annotations
 
 import contextlib
-import re
 import time
-import urllib.parse
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import (
@@ -23,27 +21,17 @@ from lance_format.errors import (
     StorageError,
 )
 from lance_format.namespaces.contents import NamespaceListing, TablePlace
-from lance_format.namespaces.http_client import HttpClient, Reply
+from lance_format.namespaces.server import (
+    NAMESPACE_EXISTS,
+    NAMESPACE_NOT_EMPTY,
+    TABLE_EXISTS,
+    NamespaceServer,
+    reply_code,
+)
 from lance_format.namespaces.vending import expiry_of, storage_of
 from lance_format.object_store import absolute_uri
 
-_Kind = TypeVar("_Kind")
 DELIMITER = "$"
-_NO_NAMES = ("", ".", "..")
-"""The last two would be steps of a path in addresses."""
-_UNSUPPORTED = 0
-_NAMESPACE_NOT_FOUND, _NAMESPACE_EXISTS, _NAMESPACE_NOT_EMPTY = 1, 2, 3
-_TABLE_NOT_FOUND, _TABLE_EXISTS = 4, 5
-"""Codes of errors; servers without them have only the status of HTTP."""
-_NOT_FOUND = 404
-_REMEDIES = {
-    400: "see what it says",
-    401: "give the headers that it asks for, such as Authorization, or newer ones",
-    403: "ask those who run it for the right",
-    429: "it has too much to do; try again later",
-    503: "it is not available; try again later",
-}
-_ELSEWHERE = "check its address, behind which /v1/namespace is expected"
 
 
 @checked_methods
@@ -71,14 +59,14 @@ class RestNamespace:
         self._uri = uri
         self._headers = dict(headers or {})
         self._delimiter = delimiter
-        self._http = HttpClient(uri, self._headers)
+        self._server = NamespaceServer(uri, self._headers, delimiter)
         self._vended: dict[tuple[str, ...], tuple[str, dict[str, str], float]] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (self._uri, self._headers, self._delimiter)
 
     def __repr__(self) -> str:
-        return f"RestNamespace({self._http.shown!r})"
+        return f"RestNamespace({self._server.shown!r})"
 
     def listing(self, namespace: Sequence[str] = ()) -> NamespaceListing | None:
         """Return the namespaces and tables in a namespace, by default the root; None if there is no such namespace.
@@ -90,11 +78,9 @@ class RestNamespace:
         StorageError
             If the server does not answer, or refuses.
         """
-        parent = self._joined(namespace)
         try:
-            namespaces = sorted(self._own(self._pages(f"namespace/{parent}/list", "namespaces"), namespace))
-            found = self._pages(f"namespace/{parent}/table/list", "tables", include_declared="false")
-            tables = sorted(self._own(found, namespace))
+            namespaces = sorted(self._server.names(namespace, "namespaces"))
+            tables = sorted(self._server.names(namespace, "tables", include_declared="false"))
         except DatasetNotFoundError:
             return None
         if not namespaces and not tables and not self.exists(namespace):
@@ -111,10 +97,10 @@ class RestNamespace:
         """
         if not namespace:
             return True
-        reply = self._post(f"namespace/{self._joined(namespace)}/exists", {"id": [*namespace]})
-        if self._is_absent(reply):
+        reply = self._server.post("namespace", namespace, "exists")
+        if self._server.is_absent(reply):
             return False
-        self._demand(reply, f"find the namespace {_shown(namespace)}")
+        self._server.demand(reply, f"find the namespace {_shown(namespace)}")
         return True
 
     def properties(self, namespace: Sequence[str]) -> dict[str, str] | None:
@@ -125,11 +111,11 @@ class RestNamespace:
         StorageError
             If the server does not answer, or refuses.
         """
-        reply = self._post(f"namespace/{self._joined(namespace)}/describe", {"id": [*namespace]})
-        if self._is_absent(reply):
+        reply = self._server.post("namespace", namespace, "describe")
+        if self._server.is_absent(reply):
             return None
-        found = self._demand(reply, f"describe the namespace {_shown(namespace)}")
-        return _texts(self._field(found, "properties", dict))
+        found = self._server.demand(reply, f"describe the namespace {_shown(namespace)}")
+        return _texts(self._server.field(found, "properties", dict))
 
     def create(self, namespace: Sequence[str], properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace. If there is one of this name, nothing happens.
@@ -145,10 +131,10 @@ class RestNamespace:
         StorageError
             If the server does not answer, or refuses.
         """
-        body = {"id": [*namespace], "mode": "Create", "properties": dict(properties or {})}
-        reply = self._post(f"namespace/{self._joined(namespace)}/create", body, is_repeatable=False)
-        if _code(reply) != _NAMESPACE_EXISTS:
-            self._demand(reply, f"create the namespace {_shown(namespace)}")
+        body = {"mode": "Create", "properties": dict(properties or {})}
+        reply = self._server.post("namespace", namespace, "create", body)
+        if reply_code(reply) != NAMESPACE_EXISTS:
+            self._server.demand(reply, f"create the namespace {_shown(namespace)}")
 
     def remove(self, namespace: Sequence[str], *, cascade: bool = False) -> bool:
         """Remove a namespace.
@@ -169,21 +155,19 @@ class RestNamespace:
         StorageError
             If the server does not answer, or refuses.
         """
-        body = {"id": [*namespace], "mode": "Fail", "behavior": "Cascade" if cascade else "Restrict"}
-        reply = self._post(f"namespace/{self._joined(namespace)}/drop", body, is_repeatable=False)
-        if _code(reply) == _NAMESPACE_NOT_EMPTY and not cascade:
+        body = {"mode": "Fail", "behavior": "Cascade" if cascade else "Restrict"}
+        reply = self._server.post("namespace", namespace, "drop", body)
+        if reply_code(reply) == NAMESPACE_NOT_EMPTY and not cascade:
             return False
-        if cascade and not (reply.is_success or self._is_absent(reply)):  # Not all servers can.
+        if cascade and not (reply.is_success or self._server.is_absent(reply)):  # Not all servers can.
             self._clear(namespace)
             return self.remove(namespace)
-        self._demand(reply, f"drop the namespace {_shown(namespace)}")
+        self._server.demand(reply, f"drop the namespace {_shown(namespace)}")
         return True
 
     def _clear(self, namespace: Sequence[str]) -> None:
         """Drop what is in a namespace."""
-        parent = self._joined(namespace)
-        tables = [*self._own(self._pages(f"namespace/{parent}/table/list", "tables"), namespace)]
-        inner = [*self._own(self._pages(f"namespace/{parent}/list", "namespaces"), namespace)]
+        tables, inner = [*self._server.names(namespace, "tables")], [*self._server.names(namespace, "namespaces")]
         for name in tables:
             self.drop([*namespace, name])
         for name in inner:
@@ -216,12 +200,12 @@ class RestNamespace:
         """
         found = self._describe(table)
         if found is None:
-            raise DatasetNotFoundError(f"the server {self._http.shown} has no table {_shown(table)}")
-        return _texts(self._field(found, "storage_options", dict))
+            raise DatasetNotFoundError(f"the server {self._server.shown} has no table {_shown(table)}")
+        return _texts(self._server.field(found, "storage_options", dict))
 
     def _describe(self, table: Sequence[str]) -> dict[str, Any] | None:
-        reply = self._post(f"table/{self._joined(table)}/describe", {"id": [*table], "vend_credentials": True})
-        return None if self._is_absent(reply) else self._demand(reply, f"find the table {_shown(table)}")
+        reply = self._server.post("table", table, "describe", {"vend_credentials": True})
+        return None if self._server.is_absent(reply) else self._server.demand(reply, f"find the table {_shown(table)}")
 
     def declare(self, table: Sequence[str], location: str | None = None) -> TablePlace:
         """Give a table that is to be written a name and a place.
@@ -241,13 +225,13 @@ class RestNamespace:
         StorageError
             If the server does not answer, or refuses.
         """
-        body: dict[str, object] = {"id": [*table], "vend_credentials": True}
-        if location is not None:
-            body["location"] = location
-        reply = self._post(f"table/{self._joined(table)}/declare", body, is_repeatable=False)
-        if _code(reply) == _TABLE_EXISTS:
-            raise DatasetExistsError(f"cannot declare the table {_shown(table)}: the server {self._http.shown} has one")
-        found = self._demand(reply, f"declare the table {_shown(table)}")
+        placed = {} if location is None else {"location": location}
+        reply = self._server.post("table", table, "declare", {"vend_credentials": True, **placed})
+        if reply_code(reply) == TABLE_EXISTS:
+            raise DatasetExistsError(
+                f"cannot declare the table {_shown(table)}: the server {self._server.shown} has one"
+            )
+        found = self._server.demand(reply, f"declare the table {_shown(table)}")
         try:
             return self._place(table, found)
         except LanceError:
@@ -319,15 +303,16 @@ class RestNamespace:
 
         pylance's server finds tables of the root in its directory, whatever it has been told about them.
         """
-        reply = self._post(f"table/{self._joined(table)}/{action}", {"id": [*table]}, is_repeatable=False)
-        was_there = not self._is_absent(reply)
+        reply = self._server.post("table", table, action)
+        was_there = not self._server.is_absent(reply)
         if was_there:
-            self._demand(reply, f"{action} the table {_shown(table)}")
+            self._server.demand(reply, f"{action} the table {_shown(table)}")
         found = self._describe(table)
         if found is not None:
             raise StorageError(
-                f"cannot {action} the table {_shown(table)}: the server {self._http.shown} answers {reply.status}, and"
-                f" has it still; delete the files at {found.get('location')}, in SQL by DROP TABLE … PURGE of this path"
+                f"cannot {action} the table {_shown(table)}: the server {self._server.shown} answers {reply.status},"
+                f" and has it still; delete the files at {found.get('location')}, in SQL by DROP TABLE … PURGE of this"
+                " path"
             )
         return was_there
 
@@ -341,21 +326,21 @@ class RestNamespace:
         StorageError
             If the server does not answer, or refuses.
         """
-        self._joined(to)
-        body = {"id": [*table], "new_table_name": to[-1], "new_namespace_id": [*to[:-1]]}
-        reply = self._post(f"table/{self._joined(table)}/rename", body, is_repeatable=False)
-        self._demand(reply, f"rename the table {_shown(table)} to {_shown(to)}")
+        self._server.check(to)
+        body = {"new_table_name": to[-1], "new_namespace_id": [*to[:-1]]}
+        reply = self._server.post("table", table, "rename", body)
+        self._server.demand(reply, f"rename the table {_shown(table)} to {_shown(to)}")
 
     def _place(self, table: Sequence[str], found: Mapping[str, Any]) -> TablePlace:
         if found.get("managed_versioning"):
             raise NotSupportedError(
-                f"the versions of the table {_shown(table)} are kept by the server {self._http.shown}, and not with the"
-                " table; other clients of the server read and write it"
+                f"the versions of the table {_shown(table)} are kept by the server {self._server.shown}, and not with"
+                " the table; other clients of the server read and write it"
             )
-        location = self._field(found, "table_uri", str) or self._field(found, "location", str)
+        location = self._server.field(found, "table_uri", str) or self._server.field(found, "location", str)
         if not location:
-            raise StorageError(f"the server {self._http.shown} does not say where the table {_shown(table)} is")
-        uri, given = absolute_uri(location), _texts(self._field(found, "storage_options", dict))
+            raise StorageError(f"the server {self._server.shown} does not say where the table {_shown(table)} is")
+        uri, given = absolute_uri(location), _texts(self._server.field(found, "storage_options", dict))
         source = {"uri": self._uri, "headers": self._headers, "delimiter": self._delimiter, "table": [*table]}
         return TablePlace(uri, storage_of(location, self._held(tuple(table), uri, given), source))
 
@@ -369,86 +354,6 @@ class RestNamespace:
             now = time.time()
             self._vended[table] = (uri, given, now + (expires / 1000 - now) / 2)
         return given
-
-    def _own(self, names: Iterator[str], namespace: Sequence[str]) -> Iterator[str]:
-        """Yield names in a namespace; some servers say them with all parts, or with those of inner namespaces."""
-        prefix = "".join(part + self._delimiter for part in namespace)
-        for name in names:
-            own = name.removeprefix(prefix)
-            if self._delimiter not in own:
-                yield own
-
-    def _pages(self, path: str, what: str, **query: str) -> Iterator[str]:
-        token: str | None = None
-        while True:
-            page = {} if token is None else {"page_token": token}
-            reply = self._http.request(
-                "GET", f"/v1/{path}", {"delimiter": self._delimiter, **query, **page}, is_repeatable=True
-            )
-            if self._is_absent(reply):
-                raise DatasetNotFoundError(f"the server {self._http.shown} has no such namespace")
-            found = self._demand(reply, f"list {what}")
-            yield from map(str, self._field(found, what, list) or ())
-            last, token = token, found.get("page_token")
-            if not token or token == last:
-                return
-
-    def _post(self, path: str, body: object, *, is_repeatable: bool = True) -> Reply:
-        return self._http.request(
-            "POST", f"/v1/{path}", {"delimiter": self._delimiter}, body, is_repeatable=is_repeatable
-        )
-
-    def _joined(self, name: Sequence[str]) -> str:
-        """Return a name as a part of an address."""
-        wrong = next((part for part in name if part in _NO_NAMES or self._delimiter in part), None)
-        if wrong is not None:
-            raise InvalidInputError(
-                f"{wrong!r} cannot be a part of a name on the server {self._http.shown}: parts are not empty, . or ..,"
-                f" and have no {self._delimiter}"
-            )
-        return urllib.parse.quote(self._delimiter.join(name) or self._delimiter, safe="")
-
-    def _is_absent(self, reply: Reply) -> bool:
-        """Return whether what was asked for is not there; a page of another server says so as well, but not in JSON."""
-        if reply.status == _NOT_FOUND:
-            return isinstance(reply.content, dict)
-        return _code(reply) in (_NAMESPACE_NOT_FOUND, _TABLE_NOT_FOUND)
-
-    def _demand(self, reply: Reply, what: str) -> dict[str, Any]:
-        """Return the content of an answer, which must be a success."""
-        if not reply.is_success:
-            self._refuse(reply, what)
-        if not isinstance(reply.content, dict):
-            raise StorageError(
-                f"cannot {what}: the answer of {self._http.shown} is none of a namespace server; check its address"
-            )
-        return reply.content
-
-    def _field(self, found: Mapping[str, Any], name: str, kind: type[_Kind]) -> _Kind | None:
-        """Return a part of an answer. An error does not show it, as it may hold secrets."""
-        value = found.get(name)
-        if value is None or isinstance(value, kind):
-            return value
-        raise StorageError(
-            f"the answer of the server {self._http.shown} has {name!r}, which is of the type {type(value).__name__} and"
-            f" not {kind.__name__}; ask those who run it"
-        )
-
-    def _refuse(self, reply: Reply, what: str) -> NoReturn:
-        content = reply.content
-        said = content.get("error") or content.get("message") or content if isinstance(content, dict) else content
-        text = f"cannot {what}: the server {self._http.shown} answers {reply.status}, {str(said)[:500]!r}"
-        if _code(reply) == _UNSUPPORTED or re.search("(?i)not (implemented|supported)", str(said)):
-            raise NotSupportedError(f"{text}; nothing was changed")
-        is_elsewhere = reply.status == _NOT_FOUND and not isinstance(content, dict)
-        remedy = _ELSEWHERE if is_elsewhere else _REMEDIES.get(reply.status)
-        raise StorageError(f"{text}{f'; {remedy}' if remedy else ''}")
-
-
-def _code(reply: Reply) -> int | None:
-    """Return the error code of the specification, if there is one."""
-    found = reply.content.get("code") if isinstance(reply.content, dict) and not reply.is_success else None
-    return found if isinstance(found, int) else None
 
 
 def _texts(found: Mapping[str, Any] | None) -> dict[str, str]:

@@ -169,18 +169,12 @@ def with_buckets(
     paths : iterable of str
         Of stores.
     storage_options : mapping, optional
-        Of all buckets.
-
-    Raises
-    ------
-    InvalidInputError
-        If an option is unknown or malformed.
+        Of all buckets. Reads raise what `resolve` does.
     """
-    prefixes = {prefix_of(path) for path in paths} - {prefix_of(root)}
-    if not prefixes or not _is_cloud(root):
+    others = {prefix_of(path) for path in paths if _is_cloud(path)} - {prefix_of(root)}
+    if not others or not _is_cloud(root):
         return store
-    others = {prefix: resolve(f"{prefix}/", storage_options)[0] for prefix in sorted(prefixes) if _is_cloud(prefix)}
-    return Buckets(store, others) if others else store
+    return Buckets(store, others, lambda prefix: resolve(f"{prefix}/", storage_options)[0])
 
 
 def shares_readers(path: str, other: str) -> bool:

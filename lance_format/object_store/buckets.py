@@ -6,7 +6,8 @@ deleted outside of the table's own bucket.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from lance_format.byte_io import RangeReader, RangeWriter
 from lance_format.object_store.store import FirstNames, ObjectInfo, ObjectStore
@@ -18,13 +19,16 @@ class Buckets:
     Parameters
     ----------
     own : ObjectStore
-    others : mapping of str to ObjectStore
-        By the beginnings of their paths, without a final slash.
+    others : collection of str
+        The beginnings of their paths, without a final slash.
+    open_other : callable
+        Returns the store of such a beginning. It is called when an object is first read there.
     """
 
-    def __init__(self, own: ObjectStore, others: Mapping[str, ObjectStore]) -> None:
+    def __init__(self, own: ObjectStore, others: Collection[str], open_other: Callable[[str], ObjectStore]) -> None:
         self._own = own
-        self._others = dict(others)
+        self._others = others
+        self._open_other = functools.cache(open_other)
         self.atomic_put_if_absent = own.atomic_put_if_absent
         self.is_remote = own.is_remote
         self.parallel_requests = own.parallel_requests
@@ -32,7 +36,7 @@ class Buckets:
 
     def _of(self, path: str) -> ObjectStore:
         found = next((prefix for prefix in self._others if path == prefix or path.startswith(f"{prefix}/")), None)
-        return self._own if found is None else self._others[found]
+        return self._own if found is None else self._open_other(found)
 
     def open_reader(self, path: str, size_bytes: int | None = None) -> RangeReader:
         """See `ObjectStore`."""

@@ -7,6 +7,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -52,7 +53,7 @@ final class CatalogOptions {
     server.put("delimiter", options.getOrDefault("delimiter", "$"));
     String parent = (String) options.getOrDefault("parent", "");
     String[] parts = parent.isEmpty() ? new String[0]
-        : parent.split(java.util.regex.Pattern.quote((String) options.getOrDefault("parent_delimiter", ".")));
+        : parent.split(Pattern.quote((String) options.getOrDefault("parent_delimiter", ".")));
     return new ServerPlaces(catalog, storage, Python.json(server), Arrays.asList(parts));
   }
 

@@ -3,8 +3,10 @@ package lance;
 import java.util.Collections;
 import java.util.Set;
 import java.util.WeakHashMap;
+import org.apache.spark.sql.catalyst.CatalystTypeConverters;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistryBase;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.Option;
@@ -53,6 +55,11 @@ abstract class SqlFunction extends AbstractFunction1 {
 
   final Tuple3 described() {
     return new Tuple3(FunctionIdentifier.apply(name), new ExpressionInfo(getClass().getName(), name), this);
+  }
+
+  /** The value of an expression that is foldable. */
+  static Object valueOf(Expression constant) {
+    return CatalystTypeConverters.convertToScala(constant.eval(null), constant.dataType());
   }
 
   final IllegalArgumentException refused(String why) { return new IllegalArgumentException(name + ": " + why); }

@@ -7,7 +7,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.Column;
-import org.apache.spark.sql.catalyst.CatalystTypeConverters;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -116,7 +115,7 @@ abstract class SearchFunction extends SqlFunction {
       throw refused("the argument " + name + " is " + given.sql() + ", and no constant: pass a value that a query has found as"
           + " a parameter, as spark.sql(..., args = ...) takes it");
     }
-    return plain(name, given, CatalystTypeConverters.convertToScala(given.eval(null), given.dataType()));
+    return plain(name, given, valueOf(given));
   }
 
   private Object plain(String name, Expression given, Object value) {

@@ -50,9 +50,8 @@ abstract class TextPredicate extends SqlFunction {
   }
 
   static Object constant(List arguments, int position) {
-    if (position >= arguments.size() || !((Expression) arguments.get(position)).foldable()) return null;
-    Expression found = (Expression) arguments.get(position);
-    return org.apache.spark.sql.catalyst.CatalystTypeConverters.convertToScala(found.eval(null), found.dataType());
+    Expression found = position < arguments.size() ? (Expression) arguments.get(position) : null;
+    return found != null && found.foldable() ? valueOf(found) : null;
   }
 }
 
