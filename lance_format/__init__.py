@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from lance_format.kernels.jit import prepare_compiler
     from lance_format.namespaces.contents import NamespaceListing, TablePlace
     from lance_format.namespaces.directory import NamespaceDirectory
+    from lance_format.namespaces.glue import GlueNamespace
+    from lance_format.namespaces.namespace import Namespace
     from lance_format.namespaces.rest import RestNamespace
     from lance_format.progress import Progress
     from lance_format.table.changes.columns.backfill import BackfilledFragments, ColumnBackfill
@@ -120,6 +122,7 @@ __all__ = [
     "FileVersion",
     "FragmentMetadata",
     "FragmentReads",
+    "GlueNamespace",
     "IndexConfig",
     "IndexNotFoundError",
     "FragmentWriteProgress",
@@ -133,6 +136,7 @@ __all__ = [
     "LanceSchema",
     "LostRows",
     "MergeInsertBuilder",
+    "Namespace",
     "NamespaceDirectory",
     "NamespaceListing",
     "NotSupportedError",
@@ -194,6 +198,7 @@ _LAZY = {
     "ColumnOrdering": "lance_format.table.scan.options",
     "DatasetDelta": "lance_format.table.dataset.delta",
     "FragmentMetadata": "lance_format.table.format.fragment",
+    "GlueNamespace": "lance_format.namespaces.glue",
     "IndexConfig": "lance_format.table.indices.index_config",
     "FragmentWriteProgress": "lance_format.table.fragments.progress",
     "LanceDataset": "lance_format.table.dataset.dataset",
@@ -201,6 +206,7 @@ _LAZY = {
     "LanceFragment": "lance_format.table.dataset.fragment",
     "LanceOperation": "lance_format.table.dataset.lance_operation",
     "LanceSchema": "lance_format.table.dataset.schema",
+    "Namespace": "lance_format.namespaces.namespace",
     "NamespaceDirectory": "lance_format.namespaces.directory",
     "NamespaceListing": "lance_format.namespaces.contents",
     "LanceScanner": "lance_format.table.scan.scanner",

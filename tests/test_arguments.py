@@ -28,6 +28,7 @@ from lance_format.table.dataset.stats import LanceStats
 from lance_format.table.dataset.tags import Tags
 from lance_format.table.maintenance.compaction import CompactionPlan
 
+GLUE = {"region": "us-east-1", "access_key_id": "key", "secret_access_key": "s3cret"}
 ROWS = pa.table({"id": range(4), "name": list("abcd"), "point": [{"x": 1, "y": 2.0}] * 4})
 WRONG: list[Any] = [
     None, 5, -1, 2**70, 2.5, True, b"x", object(), [], [5], [None], ["\ud800"], {}, {"id": 5}, {5: "id"},
@@ -118,6 +119,7 @@ MAKERS: dict[type, Callable[[], Any]] = {
     lance_format.ChangeLog: lambda: lance_format.ChangeLog(new_table()),
     lance_format.NamespaceDirectory: lambda: lance_format.NamespaceDirectory("memory://namespaces"),
     lance_format.RestNamespace: lambda: lance_format.RestNamespace("http://127.0.0.1:1"),
+    lance_format.GlueNamespace: lambda: lance_format.GlueNamespace(endpoint="http://127.0.0.1:1", **GLUE),
     LanceFileReader: lambda: LanceFileReader(new_file()),
     LanceFileWriter: lambda: LanceFileWriter("written.lance", ROWS.schema),
     LanceFileSession: lambda: LanceFileSession("."),
@@ -129,6 +131,7 @@ CONSTRUCTED: list[type] = [
     lance_format.Transaction,
     lance_format.ScannerBuilder,
     lance_format.RestNamespace,
+    lance_format.GlueNamespace,
     lance_format.Session,
     MatchQuery,
     PhraseQuery,
@@ -146,7 +149,7 @@ VALUES = {
     "CleanupExplanation", "CleanupStats", "ColumnBackfill", "ColumnBounds", "CompactionKeywords",
     "CompactionMetrics", "DataFile",
     "DeletionFile", "FileVersion", "FragmentMetadata", "FragmentReads", "FragmentWriteProgress", "LanceField",
-    "LanceOperation", "LostRows", "NamespaceListing", "PlannedReads", "Progress", "RowChange", "RowDelta",
+    "LanceOperation", "LostRows", "Namespace", "NamespaceListing", "PlannedReads", "Progress", "RowChange", "RowDelta",
     "RowDeltaChanges", "RowRewrite", "ScanMetrics", "ScanTask", "TablePlace", "TableReport", "VerificationReport",
     "WriterPlan",
 }  # fmt: skip

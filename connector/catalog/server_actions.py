@@ -1,7 +1,7 @@
 """Actions of a catalog whose names and places a server keeps; its option `__lance.server` says which.
 
-They take `id`, the parts of the name of a table or namespace, and otherwise what those of directories take. See
-`connector.catalog.actions`; what is not here is done to the table itself, at its place.
+They take `id`, the parts of the name of a table or namespace in the catalog, and otherwise what those of directories
+take. See `connector.catalog.actions`; what is not here is done to the table itself, at its place.
 
 ============== ============================ ==========================================================================
 action         takes                        does
@@ -23,16 +23,17 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from connector.catalog.servers import CatalogServer, connect
 from connector.options.storage import write_storage
 from connector.protocol import SERVER
-from lance_format import DatasetNotFoundError, LanceDataset, RestNamespace, TablePlace, dataset
+from lance_format import DatasetNotFoundError, LanceDataset, TablePlace, dataset
 
 
 @functools.lru_cache(maxsize=16)
-def _connected(server: str) -> RestNamespace:
-    """Return a namespace, which keeps its connections and the credentials that it was lent."""
+def _connected(server: str) -> CatalogServer:
+    """Return a server, which keeps its connections and the credentials that it was lent."""
     found = json.loads(server)
-    return RestNamespace(found["uri"], headers=found["headers"], delimiter=found["delimiter"])
+    return connect(found["catalog"], found["settings"])
 
 
 def act_on_server(action: str, given: Mapping[str, str], details: Any) -> dict[str, Any]:
@@ -46,45 +47,47 @@ def act_on_server(action: str, given: Mapping[str, str], details: Any) -> dict[s
     details : object
         The arguments.
     """
-    return _ACTIONS[action](_connected(given[SERVER]), details)
+    server = _connected(given[SERVER])
+    named = {name: [*server.root, *details[name]] for name in ("id", "to") if name in details}
+    return _ACTIONS[action](server, {**details, **named})
 
 
-def _exists(server: RestNamespace, details: Any) -> dict[str, Any]:
-    return {"exists": server.exists(details["id"])}
+def _exists(server: CatalogServer, details: Any) -> dict[str, Any]:
+    return {"exists": server.namespace.exists(details["id"])}
 
 
-def _list(server: RestNamespace, details: Any) -> dict[str, Any]:
-    found = server.listing(details["id"])
+def _list(server: CatalogServer, details: Any) -> dict[str, Any]:
+    found = server.namespace.listing(details["id"])
     if found is None:
         return {"exists": False, "namespaces": [], "tables": []}
     return {"exists": True, "namespaces": found.namespaces, "tables": found.tables}
 
 
-def _make(server: RestNamespace, details: Any) -> dict[str, Any]:
-    server.create(details["id"], details["properties"])
+def _make(server: CatalogServer, details: Any) -> dict[str, Any]:
+    server.namespace.create(details["id"], details["properties"])
     return {}
 
 
-def _about(server: RestNamespace, details: Any) -> dict[str, Any]:
-    found = server.properties(details["id"])
+def _about(server: CatalogServer, details: Any) -> dict[str, Any]:
+    found = server.namespace.properties(details["id"])
     return {} if found is None else {"properties": found}
 
 
-def _remove(server: RestNamespace, details: Any) -> dict[str, Any]:
-    return {"removed": server.remove(details["id"], cascade=details["cascade"])}
+def _remove(server: CatalogServer, details: Any) -> dict[str, Any]:
+    return {"removed": server.namespace.remove(details["id"], cascade=details["cascade"])}
 
 
-def _locate(server: RestNamespace, details: Any) -> dict[str, Any]:
-    return _answer(server.find(details["id"]))
+def _locate(server: CatalogServer, details: Any) -> dict[str, Any]:
+    return _answer(server.namespace.find(details["id"]))
 
 
-def _declare(server: RestNamespace, details: Any) -> dict[str, Any]:
+def _declare(server: CatalogServer, details: Any) -> dict[str, Any]:
     """A table that is there is replaced, and one that was only declared gets its rows."""
-    place, is_new = server.reserve(details["id"], details["location"])
+    place, is_new = server.namespace.reserve(details["id"], details["location"])
     with contextlib.ExitStack() as given_up:
         if is_new:
-            given_up.callback(server.deregister, details["id"])
-            if _open(place) is not None:
+            given_up.callback(server.namespace.deregister, details["id"])
+            if _open(server, place) is not None:
                 return {"occupied": place.uri}
         given_up.pop_all()
     return {**_answer(place), "is_new": is_new}
@@ -94,32 +97,32 @@ def _answer(place: TablePlace | None) -> dict[str, Any]:
     return {} if place is None else {"path": place.uri, "storage": write_storage(place.storage_options)}
 
 
-def _abandon(server: RestNamespace, details: Any) -> dict[str, Any]:
+def _abandon(server: CatalogServer, details: Any) -> dict[str, Any]:
     """The write may have made a table although it failed, or another program one: it stays."""
-    place = server.find(details["id"])
-    if place is not None and _open(place) is None:
-        server.deregister(details["id"])
+    place = server.namespace.find(details["id"])
+    if place is not None and _open(server, place) is None:
+        server.namespace.deregister(details["id"])
     return {}
 
 
-def _open(place: TablePlace) -> LanceDataset | None:
+def _open(server: CatalogServer, place: TablePlace) -> LanceDataset | None:
     try:
-        return dataset(place.uri, storage_options=place.storage_options)
+        return dataset(place.uri, storage_options={**server.storage, **place.storage_options})
     except DatasetNotFoundError:
         return None
 
 
-def _drop(server: RestNamespace, details: Any) -> dict[str, Any]:
-    (server.drop if details["purge"] else server.deregister)(details["id"])
+def _drop(server: CatalogServer, details: Any) -> dict[str, Any]:
+    (server.namespace.drop if details["purge"] else server.namespace.deregister)(details["id"])
     return {}
 
 
-def _rename(server: RestNamespace, details: Any) -> dict[str, Any]:
-    server.rename(details["id"], details["to"])
+def _rename(server: CatalogServer, details: Any) -> dict[str, Any]:
+    server.namespace.rename(details["id"], details["to"])
     return {}
 
 
-_ACTIONS: dict[str, Callable[[RestNamespace, Any], dict[str, Any]]] = {
+_ACTIONS: dict[str, Callable[[CatalogServer, Any], dict[str, Any]]] = {
     "exists": _exists,
     "list": _list,
     "make": _make,

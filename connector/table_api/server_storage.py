@@ -15,7 +15,6 @@ from connector.types.column_names import parse_name
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_HEADERS = "headers."
 _BRANCH = "branch_"
 
 
@@ -37,16 +36,13 @@ def options_on_server(spark: SparkSession, catalog: str, name: Sequence[str], lo
         If the server does not answer, or refuses.
     """
     settings = {key.lower(): value for key, value in settings_of(spark, catalog).items()}
-    if settings.get("impl", "").lower() != "rest" or "/" in name[0]:
+    if settings.get("impl", "dir").lower() == "dir" or "/" in name[0]:
         return {}
-    from lance_format import RestNamespace  # Tables of other catalogs need no client.
+    from connector.catalog.servers import connect  # Tables of other catalogs need no client.
 
-    headers = {key.removeprefix(_HEADERS): value for key, value in settings.items() if key.startswith(_HEADERS)}
-    server = RestNamespace(settings["uri"], headers=headers, delimiter=settings.get("delimiter", "$"))
-    parent = settings.get("parent", "")
-    root = parent.split(settings.get("parent_delimiter", ".")) if parent else []
+    server = connect(catalog, settings)
     for each in _tables(spark, name):
-        place = server.find([*root, *each])
+        place = server.namespace.find([*server.root, *each])
         if place is not None and f"{location}/".startswith(f"{place.uri}/"):
             return write_storage(place.storage_options)
     return {}

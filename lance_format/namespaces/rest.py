@@ -1,7 +1,6 @@
 """Namespaces that a server keeps, by Lance's REST specification of namespaces (`lance.org/format/namespace/rest`).
 
-The server knows names, places and rights; tables are read and written where they are. A table can be declared before
-it is written: the server has its name and place then, and there are no rows.
+The server knows names, places and rights; tables are read and written where they are.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from lance_format.errors import (
     StorageError,
 )
 from lance_format.namespaces.contents import NamespaceListing, TablePlace
+from lance_format.namespaces.namespace import Namespace, shown
 from lance_format.namespaces.server import (
     NAMESPACE_EXISTS,
     NAMESPACE_NOT_EMPTY,
@@ -35,8 +35,8 @@ DELIMITER = "$"
 
 
 @checked_methods
-class RestNamespace:
-    """The namespaces and tables of a server. Names are sequences of parts: `["db", "t"]` is the table `t` in `db`.
+class RestNamespace(Namespace):
+    """The namespaces and tables of a server; see `Namespace`.
 
     Parameters
     ----------
@@ -69,15 +69,7 @@ class RestNamespace:
         return f"RestNamespace({self._server.shown!r})"
 
     def listing(self, namespace: Sequence[str] = ()) -> NamespaceListing | None:
-        """Return the namespaces and tables in a namespace, by default the root; None if there is no such namespace.
-
-        Tables that are only declared are not among them.
-
-        Raises
-        ------
-        StorageError
-            If the server does not answer, or refuses.
-        """
+        """See `Namespace`. Tables that are only declared are not among them."""
         try:
             namespaces = sorted(self._server.names(namespace, "namespaces"))
             tables = sorted(self._server.names(namespace, "tables", include_declared="false"))
@@ -88,73 +80,32 @@ class RestNamespace:
         return NamespaceListing(tuple(namespaces), tuple(tables))
 
     def exists(self, namespace: Sequence[str]) -> bool:
-        """Return whether there is a namespace. The root always is.
-
-        Raises
-        ------
-        StorageError
-            If the server does not answer, or refuses.
-        """
+        """See `Namespace`."""
         if not namespace:
             return True
         reply = self._server.post("namespace", namespace, "exists")
         if self._server.is_absent(reply):
             return False
-        self._server.demand(reply, f"find the namespace {_shown(namespace)}")
+        self._server.demand(reply, f"find the namespace {shown(namespace)}")
         return True
 
     def properties(self, namespace: Sequence[str]) -> dict[str, str] | None:
-        """Return what the server keeps about a namespace; None if there is no such namespace.
-
-        Raises
-        ------
-        StorageError
-            If the server does not answer, or refuses.
-        """
+        """See `Namespace`."""
         reply = self._server.post("namespace", namespace, "describe")
         if self._server.is_absent(reply):
             return None
-        found = self._server.demand(reply, f"describe the namespace {_shown(namespace)}")
+        found = self._server.demand(reply, f"describe the namespace {shown(namespace)}")
         return _texts(self._server.field(found, "properties", dict))
 
     def create(self, namespace: Sequence[str], properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace. If there is one of this name, nothing happens.
-
-        Parameters
-        ----------
-        namespace : sequence of str
-        properties : mapping of str to str, optional
-            Kept by the server.
-
-        Raises
-        ------
-        StorageError
-            If the server does not answer, or refuses.
-        """
+        """See `Namespace`. The server keeps the properties."""
         body = {"mode": "Create", "properties": dict(properties or {})}
         reply = self._server.post("namespace", namespace, "create", body)
         if reply_code(reply) != NAMESPACE_EXISTS:
-            self._server.demand(reply, f"create the namespace {_shown(namespace)}")
+            self._server.demand(reply, f"create the namespace {shown(namespace)}")
 
     def remove(self, namespace: Sequence[str], *, cascade: bool = False) -> bool:
-        """Remove a namespace.
-
-        Parameters
-        ----------
-        namespace : sequence of str
-        cascade : bool
-            Whether its tables and namespaces go as well.
-
-        Returns
-        -------
-        bool
-            Whether it was removed. Without `cascade`, it is not removed unless it is empty.
-
-        Raises
-        ------
-        StorageError
-            If the server does not answer, or refuses.
-        """
+        """See `Namespace`."""
         body = {"mode": "Fail", "behavior": "Cascade" if cascade else "Restrict"}
         reply = self._server.post("namespace", namespace, "drop", body)
         if reply_code(reply) == NAMESPACE_NOT_EMPTY and not cascade:
@@ -162,7 +113,7 @@ class RestNamespace:
         if cascade and not (reply.is_success or self._server.is_absent(reply)):  # Not all servers can.
             self._clear(namespace)
             return self.remove(namespace)
-        self._server.demand(reply, f"drop the namespace {_shown(namespace)}")
+        self._server.demand(reply, f"drop the namespace {shown(namespace)}")
         return True
 
     def _clear(self, namespace: Sequence[str]) -> None:
@@ -174,17 +125,7 @@ class RestNamespace:
             self.remove([*namespace, name], cascade=True)
 
     def find(self, table: Sequence[str]) -> TablePlace | None:
-        """Return where a table is, written or only declared; None if the server has none of that name.
-
-        Credentials that expire are renewed by the process that uses them.
-
-        Raises
-        ------
-        NotSupportedError
-            If the server, and not the table, keeps the table's versions.
-        StorageError
-            If the server does not answer, or refuses.
-        """
+        """See `Namespace`. Credentials that expire are renewed by the process that uses them."""
         found = self._describe(table)
         return None if found is None else self._place(table, found)
 
@@ -200,38 +141,22 @@ class RestNamespace:
         """
         found = self._describe(table)
         if found is None:
-            raise DatasetNotFoundError(f"the server {self._server.shown} has no table {_shown(table)}")
+            raise DatasetNotFoundError(f"the server {self._server.shown} has no table {shown(table)}")
         return _texts(self._server.field(found, "storage_options", dict))
 
     def _describe(self, table: Sequence[str]) -> dict[str, Any] | None:
         reply = self._server.post("table", table, "describe", {"vend_credentials": True})
-        return None if self._server.is_absent(reply) else self._server.demand(reply, f"find the table {_shown(table)}")
+        return None if self._server.is_absent(reply) else self._server.demand(reply, f"find the table {shown(table)}")
 
     def declare(self, table: Sequence[str], location: str | None = None) -> TablePlace:
-        """Give a table that is to be written a name and a place.
-
-        Parameters
-        ----------
-        table : sequence of str
-        location : str, optional
-            URI of the place, by default one that the server chooses.
-
-        Raises
-        ------
-        DatasetExistsError
-            If there is a table of that name, written or only declared.
-        NotSupportedError
-            If the server, and not the table, would keep the table's versions.
-        StorageError
-            If the server does not answer, or refuses.
-        """
+        """See `Namespace`. By default the server chooses the place."""
         placed = {} if location is None else {"location": location}
         reply = self._server.post("table", table, "declare", {"vend_credentials": True, **placed})
         if reply_code(reply) == TABLE_EXISTS:
             raise DatasetExistsError(
-                f"cannot declare the table {_shown(table)}: the server {self._server.shown} has one"
+                f"cannot declare the table {shown(table)}: the server {self._server.shown} has one"
             )
-        found = self._server.demand(reply, f"declare the table {_shown(table)}")
+        found = self._server.demand(reply, f"declare the table {shown(table)}")
         try:
             return self._place(table, found)
         except LanceError:
@@ -239,63 +164,12 @@ class RestNamespace:
                 self.deregister(table)
             raise
 
-    def reserve(self, table: Sequence[str], location: str | None = None) -> tuple[TablePlace, bool]:
-        """Return the place of a table, which is declared if there is none of the name, and whether it was.
-
-        Parameters
-        ----------
-        table : sequence of str
-        location : str, optional
-            URI of the place, by default that of the table, or one that the server chooses.
-
-        Raises
-        ------
-        InvalidInputError
-            If there is a table of that name at another place.
-        NotSupportedError
-            If the server, and not the table, keeps the table's versions.
-        StorageError
-            If the server does not answer, or refuses.
-        """
-        known = self.find(table)
-        if known is None:
-            try:
-                return self.declare(table, location), True
-            except DatasetExistsError:  # Another program has just declared it.
-                known = self.find(table)
-        if known is None or (location is not None and absolute_uri(location) != known.uri):
-            where = "being created or dropped by another program" if known is None else f"at {known.uri} already"
-            raise InvalidInputError(f"the table {_shown(table)} is {where}; nothing was changed")
-        return known, False
-
     def deregister(self, table: Sequence[str]) -> bool:
-        """Take a table out of the lists of the server, and leave its files where they are.
-
-        Returns
-        -------
-        bool
-            Whether there was one.
-
-        Raises
-        ------
-        StorageError
-            If the server does not answer, refuses, or has the table still.
-        """
+        """See `Namespace`; raises `StorageError` if the server has the table still."""
         return self._take_out(table, "deregister")
 
     def drop(self, table: Sequence[str]) -> bool:
-        """Have the server delete a table with its files.
-
-        Returns
-        -------
-        bool
-            Whether there was one.
-
-        Raises
-        ------
-        StorageError
-            If the server does not answer, refuses, or has the table still.
-        """
+        """See `Namespace`; the server deletes the files. Raises `StorageError` if the server has the table still."""
         return self._take_out(table, "drop")
 
     def _take_out(self, table: Sequence[str], action: str) -> bool:
@@ -306,40 +180,32 @@ class RestNamespace:
         reply = self._server.post("table", table, action)
         was_there = not self._server.is_absent(reply)
         if was_there:
-            self._server.demand(reply, f"{action} the table {_shown(table)}")
+            self._server.demand(reply, f"{action} the table {shown(table)}")
         found = self._describe(table)
         if found is not None:
             raise StorageError(
-                f"cannot {action} the table {_shown(table)}: the server {self._server.shown} answers {reply.status},"
+                f"cannot {action} the table {shown(table)}: the server {self._server.shown} answers {reply.status},"
                 f" and has it still; delete the files at {found.get('location')}, in SQL by DROP TABLE … PURGE of this"
                 " path"
             )
         return was_there
 
     def rename(self, table: Sequence[str], to: Sequence[str]) -> None:
-        """Give a table another name, or another namespace.
-
-        Raises
-        ------
-        NotSupportedError
-            If the server does not rename tables.
-        StorageError
-            If the server does not answer, or refuses.
-        """
+        """See `Namespace`."""
         self._server.check(to)
         body = {"new_table_name": to[-1], "new_namespace_id": [*to[:-1]]}
         reply = self._server.post("table", table, "rename", body)
-        self._server.demand(reply, f"rename the table {_shown(table)} to {_shown(to)}")
+        self._server.demand(reply, f"rename the table {shown(table)} to {shown(to)}")
 
     def _place(self, table: Sequence[str], found: Mapping[str, Any]) -> TablePlace:
         if found.get("managed_versioning"):
             raise NotSupportedError(
-                f"the versions of the table {_shown(table)} are kept by the server {self._server.shown}, and not with"
+                f"the versions of the table {shown(table)} are kept by the server {self._server.shown}, and not with"
                 " the table; other clients of the server read and write it"
             )
         location = self._server.field(found, "table_uri", str) or self._server.field(found, "location", str)
         if not location:
-            raise StorageError(f"the server {self._server.shown} does not say where the table {_shown(table)} is")
+            raise StorageError(f"the server {self._server.shown} does not say where the table {shown(table)} is")
         uri, given = absolute_uri(location), _texts(self._server.field(found, "storage_options", dict))
         source = {"uri": self._uri, "headers": self._headers, "delimiter": self._delimiter, "table": [*table]}
         return TablePlace(uri, storage_of(location, self._held(tuple(table), uri, given), source))
@@ -358,10 +224,6 @@ class RestNamespace:
 
 def _texts(found: Mapping[str, Any] | None) -> dict[str, str]:
     return {name: str(value) for name, value in (found or {}).items() if value is not None}
-
-
-def _shown(name: Sequence[str]) -> str:
-    return ".".join(name) or "/"
 
 
 def _rebuild(uri: str, headers: dict[str, str], delimiter: str) -> RestNamespace:

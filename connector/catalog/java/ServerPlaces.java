@@ -3,27 +3,25 @@ package lance;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Identifier;
 
-/** Tables whose names and places a server keeps, by Lance's REST specification of namespaces. */
+/** Tables whose names and places a server keeps: one of Lance's namespaces, or AWS Glue. */
 final class ServerPlaces extends Places {
   private final String server;
-  private final List parent;
 
-  /** The server is JSON: its `uri`, `headers` and `delimiter`. The parent is the namespace that the root of the catalog is. */
-  ServerPlaces(String catalog, Map storage, String server, List parent) {
+  /** The settings are all options of the catalog. */
+  ServerPlaces(String catalog, Map storage, Map settings) {
     super(catalog, storage);
-    this.server = server;
-    this.parent = parent;
+    Map server = new LinkedHashMap();
+    server.put("catalog", catalog);
+    server.put("settings", settings);
+    this.server = Python.json(server);
   }
 
-  private List id(String[] namespace) {
-    List all = new ArrayList(parent);
-    all.addAll(Arrays.asList(namespace));
-    return all;
-  }
+  private List id(String[] namespace) { return new ArrayList(Arrays.asList(namespace)); }
 
   private List id(Identifier table) {
     List all = id(table.namespace());

@@ -1,4 +1,4 @@
-"""SQL on a catalog whose names and places a server keeps."""
+"""SQL on a catalog whose names and places a server keeps: one of Lance's namespaces, or AWS Glue."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import lance
 import pytest
 from pyspark.errors import PySparkException
@@ -16,6 +17,8 @@ from pyspark_lance import LanceTable
 from tests.namespaces.servers import NamespaceServer, serving, serving_by_pylance
 from tests.servers import ObjectServer
 from tests.spark.conftest import Catalog, catalog_of, files
+
+_ACCESS = {"region_name": "us-east-1", "aws_access_key_id": "key", "aws_secret_access_key": "s3cret"}
 
 
 @pytest.fixture
@@ -32,11 +35,21 @@ def strict(planner: SparkSession, server: NamespaceServer, tmp_path: Path) -> It
         yield made
 
 
-@pytest.fixture(params=["pylance", "strict"])
+@pytest.fixture
+def glue(planner: SparkSession, s3_server: ObjectServer, tmp_path: Path) -> Iterator[Catalog]:
+    """Return a catalog on moto's Glue, which other tests use."""
+    options = {"impl": "glue", "endpoint": s3_server.endpoint, "region": "us-east-1", "root": str(tmp_path / "root")}
+    secrets = {"access_key_id": "key", "secret_access_key": "s3cret"}
+    with catalog_of(planner, tmp_path / "root", {**options, **secrets}) as made:
+        yield made
+        made.sql("DROP NAMESPACE IF EXISTS @ CASCADE")
+
+
+@pytest.fixture(params=["pylance", "strict", "glue"])
 def catalog(request: pytest.FixtureRequest, planner: SparkSession, tmp_path: Path) -> Iterator[Catalog]:
     """Return a catalog on each server, with a namespace `db`."""
-    if request.param == "strict":
-        yield request.getfixturevalue("strict")
+    if request.param != "pylance":
+        yield request.getfixturevalue(request.param)
         return
     with (
         serving_by_pylance(tmp_path / "root") as uri,
@@ -45,6 +58,7 @@ def catalog(request: pytest.FixtureRequest, planner: SparkSession, tmp_path: Pat
         yield made
 
 
+@pytest.mark.parametrize("catalog", ["pylance", "strict"], indirect=True)
 def test_namespaces(catalog: Catalog) -> None:
     catalog.sql("CREATE NAMESPACE @.inner COMMENT 'mine' WITH DBPROPERTIES ('team' = 'x')")
     assert catalog.sql("SHOW NAMESPACES IN @") == [("db.inner",)]
@@ -100,7 +114,7 @@ def test_a_table_that_cannot_be_created_is_given_up(catalog: Catalog, planner: S
     planner.sql("SELECT 2 AS id").writeTo(f"{catalog.name}.db.u").create()
     planner.table(f"{catalog.name}.db.u").writeTo(f"{catalog.name}.db.t").append()
     assert catalog.sql("SELECT id FROM @.t ORDER BY id") == [(1,), (2,)]
-    catalog.refuses("CREATE TABLE @.none.t AS SELECT 1 AS id", "cannot be found")
+    catalog.refuses(f"CREATE TABLE {catalog.name}.none.t AS SELECT 1 AS id", "cannot be found")
 
 
 def test_declarations_that_are_given_up(strict: Catalog, server: NamespaceServer) -> None:
@@ -188,6 +202,64 @@ def test_a_table_that_appears_during_a_statement(
     hidden = 2
     strict.sql("CREATE OR REPLACE TABLE @.t (name STRING)")
     assert strict.sql("SELECT name FROM @.t") == []
+
+
+def test_namespaces_of_glue(glue: Catalog, tmp_path: Path) -> None:
+    glue.sql(
+        f"CREATE NAMESPACE {glue.name}.Placed COMMENT 'mine' LOCATION '{tmp_path}/placed' WITH DBPROPERTIES ('a' = 'b')"
+    )
+    assert {("db",), ("placed",)} <= {*glue.sql(f"SHOW NAMESPACES IN {glue.name}")}
+    described = dict(glue.sql(f"DESCRIBE NAMESPACE EXTENDED {glue.name}.placed"))
+    assert (described["Comment"], described["Location"]) == ("mine", f"file:{tmp_path}/placed")
+    assert described["Properties"] == "((a,b))"
+    glue.sql(f"CREATE TABLE {glue.name}.placed.Birds AS SELECT 1 AS id")
+    assert glue.sql(f"SELECT * FROM {glue.name}.placed.birds") == [(1,)]
+    assert (tmp_path / "placed" / "birds.lance").is_dir()
+    glue.refuses("CREATE NAMESPACE @", "already exists")
+    glue.refuses("CREATE NAMESPACE @.inner", "names of one part")
+    glue.refuses(f"CREATE TABLE {glue.name}.t (id INT)", "names of Glue's tables have two parts")
+    glue.refuses(f"DROP NAMESPACE {glue.name}.placed", "CASCADE")
+    glue.sql(f"DROP NAMESPACE {glue.name}.placed CASCADE")
+    assert (tmp_path / "placed" / "birds.lance").is_dir()
+
+
+def test_tables_of_glue(glue: Catalog, s3_server: ObjectServer, planner: SparkSession) -> None:
+    glue.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    glue.sql("ALTER TABLE @.t RENAME TO db.u")
+    assert glue.sql("SELECT * FROM @.u") == [(1,)]
+    glue.refuses("SELECT * FROM @.t", "cannot be found")
+    glue.sql("DROP TABLE @.u")
+    glue.refuses("CREATE OR REPLACE TABLE @.t AS SELECT 2 AS id", "where another table is, perhaps a dropped one")
+    glue.sql(f"DROP TABLE {glue.name}.`{glue.path('t')}` PURGE")
+    glue.sql("CREATE TABLE @.t AS SELECT 2 AS id")
+    glue.sql("DROP TABLE @.t PURGE")
+    assert not Path(glue.path("t")).exists()
+    boto3.client("glue", **_ACCESS, endpoint_url=s3_server.endpoint).create_table(
+        DatabaseName="db", TableInput={"Name": "ice", "Parameters": {"table_type": "ICEBERG"}}
+    )
+    assert glue.sql("SHOW TABLES IN @") == []
+    for statement in ("SELECT * FROM @.ice", "CREATE TABLE @.ice (id INT)", "DROP TABLE IF EXISTS @.ice"):
+        glue.refuses(statement, "db.ice is no Lance table: Glue has an entry of this name of type ICEBERG")
+    glue.refuses("DROP NAMESPACE @ CASCADE", "entries that are no Lance tables, such as 'ice'")
+    boto3.client("glue", **_ACCESS, endpoint_url=s3_server.endpoint).delete_table(DatabaseName="db", Name="ice")
+
+
+def test_tables_of_glue_on_s3(planner: SparkSession, s3_server: ObjectServer, tmp_path: Path) -> None:
+    storage = {f"storage.{name}": value for name, value in s3_server.options.items()}
+    own = {"impl": "glue", "endpoint": s3_server.endpoint, "root": s3_server.new_root(), "region": "us-east-1"}
+    secrets = {"access_key_id": "key", "secret_access_key": "gl4e"}
+    with catalog_of(planner, tmp_path, {**own, **storage, **secrets}) as catalog:
+        catalog.sql("CREATE TABLE @.t AS SELECT id, id % 7 AS s FROM range(1000)")
+        catalog.sql("UPDATE @.t SET s = 100 WHERE id = 5")
+        assert catalog.sql("SELECT sum(s) FROM @.t WHERE id < 10") == [(0 + 1 + 2 + 3 + 4 + 100 + 6 + 0 + 1 + 2,)]
+        assert LanceTable.forName(planner, f"{catalog.name}.db.t").toDF().count() == 1000
+        plans = str(catalog.sql("EXPLAIN EXTENDED SELECT sum(s) FROM @.t WHERE id < 10"))
+        assert "gl4e" not in plans
+        catalog.sql("DROP TABLE @.t")
+        catalog.refuses(
+            "CREATE TABLE @.t (id INT)", "where another table is, perhaps a dropped one; nothing was changed"
+        )
+        catalog.sql("DROP NAMESPACE @ CASCADE")
 
 
 def test_streams(catalog: Catalog, planner: SparkSession, tmp_path: Path) -> None:
@@ -282,12 +354,11 @@ def test_wrong_options(planner: SparkSession, server: NamespaceServer, tmp_path:
         ):
             pass
 
-    refused({"impl": "glue"}, "impl is glue, and a catalog of Lance tables is one of dir, a directory, and of rest")
+    refused({"impl": "hive3"}, "impl is hive3; a catalog of Lance tables is one of dir, a directory, or of rest, glue")
     refused({"impl": "rest"}, "uri is missing: it is the address of the server")
-    refused(
-        {"impl": "rest", "uri": server.uri, "root": "/x"},
-        "root is set, but .* on a server has the options uri, delimiter",
-    )
+    refused({"impl": "rest", "uri": server.uri, "root": "/x"}, "root is set, but a catalog on a server has uri, delim")
+    refused({"impl": "glue", "headers.a": "/x"}, "headers.a is set, but a catalog on AWS Glue has region, endpoint")
+    refused({"impl": "glue", "max_retries": "many"}, "max_retries is 'many'; a whole number is needed")
     refused({"uri": server.uri}, "uri is set, but a catalog of Lance tables has the option root")
     refused({"impl": "rest", "uri": server.uri}, "answers 401, 'who are you'; give the headers that it asks for")
     refused({"impl": "rest", "uri": "nowhere"}, "its address begins with http")
