@@ -157,6 +157,18 @@ def test_a_dropped_table_does_not_come_back(strict: Catalog) -> None:
     assert strict.sql("SELECT * FROM @.t") == [(3,)]
 
 
+def test_statements_ask_once_per_look_of_spark(strict: Catalog, server: NamespaceServer) -> None:
+    strict.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    for statement, looks in (
+        ("SELECT * FROM @.t", 2),
+        ("INSERT INTO @.t VALUES (2)", 1),
+        ("DELETE FROM @.t WHERE id = 1", 1),
+    ):
+        server.requests.clear()
+        strict.sql(statement)
+        assert server.requests == ["table/describe"] * looks
+
+
 def test_statements_that_create_tables_list_none(strict: Catalog, server: NamespaceServer, path: str) -> None:
     server.requests.clear()
     strict.sql("CREATE TABLE @.t AS SELECT 1 AS id")

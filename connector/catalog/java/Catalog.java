@@ -130,8 +130,9 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
   // Tables
 
   /** The state of a name: "table", "dropped" (without being purged) or "absent". */
-  private String state(Identifier table) {
-    Map options = options(table);
+  private String state(Identifier table) { return state(table, options(table)); }
+
+  private String state(Identifier table, Map options) {
     if (!options.containsKey("path")) return "absent";
     return (String) act("find", options, Places.details("by_path", Boolean.valueOf(isPath(main(table)))), null).get("state");
   }
@@ -163,8 +164,8 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
 
   Table load(Identifier table, Map options) throws NoSuchTableException {
     StreamChecks.install();
-    boolean hadPlace = options.containsKey("path"); // A server was asked, and is asked again: others may create the table.
-    if (!hadPlace || !isInQuery(table) && !tableExists(table)) {
+    boolean hadPlace = options.containsKey("path");
+    if (!hadPlace || !isInQuery(table) && !state(table, options).equals("table")) {
       boolean isOfTable = hadPlace && isNamedInQuery() && owner(table) != table && tableExists(main(table));
       if (isOfTable) Facts.of(options, null); // its error names the branches
       throw noSuch(table);
