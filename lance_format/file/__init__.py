@@ -14,6 +14,7 @@ from lance_format.file.container.verified_reader import CHECKSUM_REMEDY
 from lance_format.file.container.zone_entries import check_zone_index, names_zones, without_zones
 from lance_format.file.reading.column_reader import PageSizes
 from lance_format.file.reading.file_end import Verification
+from lance_format.file.reading.joined_files import take_joined
 from lance_format.file.reading.reader import FileReader
 from lance_format.file.reading.small_files import SmallFile, can_read_together, read_small_files
 from lance_format.file.standalone.file_metadata import (
@@ -78,5 +79,6 @@ __all__ = [
     "prune",
     "read_small_files",
     "stable_version",
+    "take_joined",
     "without_zones",
 ]

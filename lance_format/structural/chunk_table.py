@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lance_format.byte_io import ByteRange
 from lance_format.data_block import Bytes, Counts, places_of
 from lance_format.errors import CorruptFileError
 from lance_format.kernels.pages import mini_block as kernels
@@ -90,24 +89,24 @@ class PickedRows:
         return places_of(self.num_values, self.chunks, self.within)
 
 
-def pick_rows(tables: Sequence[ChunkTable], buffers: Sequence[ByteRange], rows: Sequence[Counts]) -> PickedRows:
+def pick_rows(tables: Sequence[ChunkTable], chunks_begin: Sequence[int], rows: Sequence[Counts]) -> PickedRows:
     """Find single rows of pages.
 
     Parameters
     ----------
     tables : sequence of ChunkTable
         Those of pages where every value is a row.
-    buffers : sequence of ByteRange
-        The chunks of each page.
+    chunks_begin : sequence of int
+        Offset of the chunks of each page.
     rows : sequence of int64[…]
         The rows of each page, which ascend and may repeat; at least one.
     """
     first_rows, counted, begins, ends, base = [], [], [], [], 0
-    for table, buffer, own in zip(tables, buffers, rows, strict=True):
+    for table, start, own in zip(tables, chunks_begin, rows, strict=True):
         first_rows.append(table.first_rows[:-1] + base)
         counted.append(own + base)
-        begins.append(table.offsets[:-1] + buffer.offset)
-        ends.append(table.offsets[1:] + buffer.offset)
+        begins.append(table.offsets[:-1] + start)
+        ends.append(table.offsets[1:] + start)
         base += int(table.first_rows[-1])
     first_rows.append(np.array([base]))
     wanted = np.concatenate(counted)

@@ -162,14 +162,14 @@ class MiniBlockPage:
     def plan(self, rows: RowSelection) -> Plan:
         """Plan the reading of some rows; see `Page`. A whole page is one read, and adds nothing to the cache."""
         if not isinstance(rows, range) and not self._stack.lists:
-            return (yield from plan_single_rows([self], [rows]))
+            return (yield from plan_single_rows([self], [rows], [0]))
         search = self._page.cache.get()
         if not isinstance(search, _Search) and isinstance(rows, range) and len(rows) == self._page.num_rows:
             *parts, data = yield [*self._search_ranges(), self._page.buffers[1]]
             search = self._parse_search(parts)
             chunks, starts = np.arange(search.table.num_values.size), search.table.offsets[:-1]
         else:
-            (search,) = yield from _search([self])
+            (search,) = yield from _search([self], [0])
             chunks, data, starts = yield from self._fetch_chunks(search.table, rows)
         table = search.table
         counts = table.num_values[chunks]
@@ -308,7 +308,7 @@ class MiniBlockPage:
             raise CorruptFileError("a chunk has another number of visible levels than of values")
 
 
-def plan_single_rows(pages: Sequence[MiniBlockPage], rows: Sequence[Counts]) -> Plan:
+def plan_single_rows(pages: Sequence[MiniBlockPage], rows: Sequence[Counts], bases: Sequence[int]) -> Plan:
     """Plan the reading of single rows of pages of one form, which have no lists; a page costs as many calls as all.
 
     Parameters
@@ -316,9 +316,12 @@ def plan_single_rows(pages: Sequence[MiniBlockPage], rows: Sequence[Counts]) -> 
     pages : sequence of MiniBlockPage
     rows : sequence of int64[…]
         Rows of each page, counted from its first; at least one.
+    bases : sequence of int
+        What is added to the offsets of each page.
     """
-    searches = yield from _search(pages)
-    picked = pick_rows([search.table for search in searches], [page._page.buffers[1] for page in pages], rows)
+    searches = yield from _search(pages, bases)
+    begins = [page._page.buffers[1].offset + base for page, base in zip(pages, bases, strict=True)]
+    picked = pick_rows([search.table for search in searches], begins, rows)
     extents = merge_extents(0, picked.begins, picked.ends)
     data = aligned(extents.join((yield extents.ranges)))
     sizes = picked.ends - picked.begins
@@ -338,12 +341,15 @@ def _pick(pages: Sequence[MiniBlockPage], buffers: Sequence[BufferSlices], picke
     return pick(pages[0]._values, *places)
 
 
-def _search(pages: Sequence[MiniBlockPage]) -> _Searching:
+def _search(pages: Sequence[MiniBlockPage], bases: Sequence[int]) -> _Searching:
     """Return what finds rows in pages; what is not cached is read together, and cached."""
     found: list[_Search] = []
     known = [page._page.cache.get() for page in pages]
     wanted = [
-        [] if isinstance(search, _Search) else page._search_ranges() for page, search in zip(pages, known, strict=True)
+        []
+        if isinstance(search, _Search)
+        else [ByteRange(base + offset, size) for offset, size in page._search_ranges()]
+        for page, search, base in zip(pages, known, bases, strict=True)
     ]
     parts = iter((yield list(itertools.chain(*wanted))) if any(wanted) else ())
     for page, search, ranges in zip(pages, known, wanted, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -119,6 +120,21 @@ def test_the_next_fragments_are_read_while_rows_are_used(
     assert pa.Table.from_batches(found) == data
     assert proxy.counts()["GET"] == 1 + 2 * num_files
     assert max(sizes.values()) < 8 * ROWS_PER_FILE + 256 * 1024
+
+
+def test_rows_of_many_fragments_are_asked_for_at_once(divided: str, proxy: Proxy) -> None:
+    table = lance_format.dataset(divided, storage_options=s3_options(proxy.endpoint))
+    proxy.requests.clear()
+    num_asked, all_asked = itertools.count(1), threading.Event()
+
+    def rule(request: Request) -> None:
+        if next(num_asked) == 8:
+            all_asked.set()
+        assert all_asked.wait(60)
+
+    with proxy.failing(rule):
+        assert table.take([3, 1, 5, 19, 2, 8, 0, 7])["a"].to_pylist() == [3, 1, 5, 19, 2, 8, 0, 7]
+    assert proxy.counts() == {"GET": 8}
 
 
 def test_a_scan_that_is_given_up_keeps_no_rows(divided: str, s3_server: ObjectServer) -> None:

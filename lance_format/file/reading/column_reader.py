@@ -34,6 +34,9 @@ large rows their bytes. Chunks of small rows are decoded as a whole in either ca
 """
 
 
+_LEAST_DENSE_ROWS = 64
+"""Fewer rows cost calls rather than bytes, and single rows of several pages are read by the same calls."""
+
 _MAX_PAGES_TOGETHER = 32
 _MAX_BYTES_TOGETHER = 1024 * 1024
 """Pages whose single rows are read together, and after so many bytes of rows no further one."""
@@ -108,40 +111,41 @@ class ColumnReader:
 
     Attributes
     ----------
+    pages : LeafPages
     first_rows : int64[num_pages + 1]
         The first row of each page, and the number of all rows.
     """
 
     def __init__(self, pages: LeafPages) -> None:
         self.leaf = pages.leaf
-        self._pages = pages
+        self.pages = pages
         self._most_rows = rows_within_answer(self.leaf.slot_bytes)  # Nulls have no bytes in the page.
         self.first_rows: Counts = pages.first_rows
 
     @cached_property
     def row_bytes(self) -> npt.NDArray[np.float64]:
         """Approximate size of a row of each page in memory, `float64[num_pages]`."""
-        return np.maximum(self._pages.size_bytes / np.maximum(np.diff(self.first_rows), 1), self.leaf.slot_bytes)
+        return np.maximum(self.pages.size_bytes / np.maximum(np.diff(self.first_rows), 1), self.leaf.slot_bytes)
 
     @property
     def page_sizes(self) -> PageSizes:
         """Sizes of the pages."""
-        return PageSizes(self.first_rows, self._pages.size_bytes)
+        return PageSizes(self.first_rows, self.pages.size_bytes)
 
     def extents(self) -> list[ByteRange] | None:
         """Return the ranges that have the pages; None if there are no such ranges."""
-        extents = [self._pages.extent(index) for index in range(self.first_rows.size - 1)]
+        extents = [self.pages.extent(index) for index in range(self.first_rows.size - 1)]
         return None if None in extents else [extent for extent in extents if extent is not None]
 
     def _rows_at_once(self, index: int) -> int:
         """Return how many rows of a page one answer may hold."""
-        return max(1, min(self._most_rows, self._pages.rows_at_once(index)))
+        return max(1, min(self._most_rows, self.pages.rows_at_once(index)))
 
     def _plan(self, index: int, rows: RowSelection, result_bytes: float) -> RowsPlan:
-        return self._named(self._pages.plan(index, rows), [index], result_bytes)
+        return self._named(self.pages.plan(index, rows), [index], result_bytes)
 
     def _named(self, plan: Planned[list[pa.Array]], pages: Sequence[int], result_bytes: float) -> RowsPlan:
-        extents = [self._pages.extent(index) for index in pages]
+        extents = [self.pages.extent(index) for index in pages]
         found = [extent for extent in extents if extent is not None]
         return NamedPlan(self.leaf.name, plan, found, int(result_bytes))
 
@@ -184,7 +188,7 @@ class ColumnReader:
         for index in pages:
             own = rows[bounds[index] : bounds[index + 1]] - int(self.first_rows[index])
             is_dense = self._is_dense(index, own)
-            found = None if is_dense or len(pages) == 1 else self._pages.form(index)
+            found = None if is_dense or len(pages) == 1 else self.pages.form(index)
             is_full = len(together) == _MAX_PAGES_TOGETHER or size > _MAX_BYTES_TOGETHER
             if together and (is_full or found is None or found != form):
                 yield self._plan_single_rows(together, size)
@@ -202,14 +206,14 @@ class ColumnReader:
         """Return whether to read a stretch of a page as a range for some of its rows, counted from its first."""
         share = _DENSE_SHARE if self.row_bytes[index] < _LARGE_ROW_BYTES else _DENSE_SHARE_OF_LARGE_ROWS
         span = int(rows[-1] - rows[0]) + 1
-        return rows.size >= share * span and rows.size > 1 and not (rows[1:] <= rows[:-1]).any()
+        return rows.size >= max(_LEAST_DENSE_ROWS, share * span) and not (rows[1:] <= rows[:-1]).any()
 
     def _plan_single_rows(self, together: Mapping[int, Counts], result_bytes: float) -> RowsPlan:
         """Plan the reading of rows of some pages, which are counted from the first row of each page."""
         if len(together) == 1:
             ((index, own),) = together.items()
             return self._plan(index, own, result_bytes)
-        joined = self._pages.plan_single_rows(list(together), list(together.values()))
+        joined = self.pages.plan_single_rows(list(together), list(together.values()))
         return self._named(joined, list(together), result_bytes)
 
     def _plan_stretch(self, index: int, rows: Counts) -> Iterator[RowsPlan]:
@@ -221,7 +225,7 @@ class ColumnReader:
             wanted = rows[slice(*np.searchsorted(rows, (start, stop)))]
             if wanted.size:
                 start, stop = int(wanted[0]), int(wanted[-1]) + 1
-                plan = self._pages.plan(index, range(start, stop))
+                plan = self.pages.plan(index, range(start, stop))
                 picked = self._pick(plan, wanted - start, stop - start)
                 yield self._named(picked, [index], (stop - start) * self.row_bytes[index])
 

@@ -26,7 +26,7 @@ from lance_format.file.container.seal import Seal
 from lance_format.file.container.search_cache import Key, SearchCache
 from lance_format.file.container.verified_reader import VerifiedReader
 from lance_format.file.reading.batches import BatchBuilder, to_batch
-from lance_format.file.reading.column_reader import PageSizes
+from lance_format.file.reading.column_reader import ColumnReader, PageSizes
 from lance_format.file.reading.contents import describe_bytes
 from lance_format.file.reading.file_end import VERIFIED, FileEnd, Verification, read_end
 from lance_format.file.reading.row_range import RangeScan
@@ -172,7 +172,7 @@ class FileReader:
         schema = pa.schema([column.arrow_field for column in columns])
         if not rows.size:
             return to_batch([pa.nulls(0, field.to_arrow_type()) for field in fields], schema, 0)
-        leaves = [leaf for found in self._columns.open(columns) for leaf in found]
+        leaves = [leaf for found in self.leaves(columns) for leaf in found]
         gathered = iter(take_arrays(self._source, leaves, rows))
         arrays = []
         for column in columns:
@@ -204,8 +204,23 @@ class FileReader:
         self._check_rows(rows)
         return take_batches(self._source, self._batches(columns, 0), rows, batch_size)
 
+    @property
+    def source(self) -> RangeReader:
+        """The bytes, verified if there are checksums."""
+        return self._source
+
+    def leaves(self, columns: Sequence[ColumnProjection]) -> list[list[ColumnReader]]:
+        """Return the readers of the leaves of each column.
+
+        Raises
+        ------
+        CorruptFileError, NotSupportedError
+            With the file and the column that it is about.
+        """
+        return self._columns.open(columns)
+
     def _batches(self, columns: Sequence[ColumnProjection], start: int) -> BatchBuilder:
-        return BatchBuilder(columns, self._columns.open(columns), start, self._blobs, self._source.path)
+        return BatchBuilder(columns, self.leaves(columns), start, self._blobs, self._source.path)
 
     def _check_rows(self, rows: npt.NDArray[np.int64]) -> None:
         if rows.size and (rows[0] < 0 or rows[-1] >= self.num_rows or (rows[1:] < rows[:-1]).any()):

@@ -77,7 +77,7 @@ def take_batches(
         With the file and the column that it is about.
     """
     leaves = [cursor.column for cursor in batches.cursors]
-    ends = _expected_bytes(leaves, rows)
+    ends = expected_bytes(leaves, rows)
     first, budget = 0, _FIRST_TAKE_BYTES
     while first < rows.size:
         limit = (ends[first - 1] if first else 0) + budget
@@ -112,7 +112,7 @@ def _rounds(planned: Sequence[Sequence[RowsPlan]]) -> Iterator[list[tuple[int, R
         yield found
 
 
-def _expected_bytes(columns: Sequence[ColumnReader], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def expected_bytes(columns: Sequence[ColumnReader], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return the approximate size of the rows up to and including each, ascending, `float64[num_rows]`."""
     sizes = np.ones(rows.size)
     for column in columns:

@@ -85,8 +85,12 @@ class StructuralLeaf:
 
     def plan_single_rows(self, indices: Sequence[int], rows: Sequence[Counts]) -> Planned[list[pa.Array]]:
         """See `LeafPages`."""
-        pages = [cast("MiniBlockPage", self._page(index)) for index in indices]
-        return build_leaf((yield from plan_single_rows(pages, [self._items_of(own) for own in rows])), self.leaf)
+        pages = [self.single_rows(index, own) for index, own in zip(indices, rows, strict=True)]
+        return plan_pages(self.leaf, pages, [0] * len(pages))
+
+    def single_rows(self, index: int, rows: Counts) -> tuple[MiniBlockPage, Counts]:
+        """Return a page that has a form, and the items of rows in it, which are counted from its first."""
+        return cast("MiniBlockPage", self._page(index)), self._items_of(rows)
 
     def _items_of(self, rows: Counts) -> Counts:
         if self._items_per_row == 1:
@@ -100,3 +104,19 @@ class StructuralLeaf:
         assert isinstance(metadata.layout, encodings_pb2.PageLayout)
         page = PageDescription(metadata.buffers, metadata.num_rows, self._large_chunks, cache)
         return parse_page(metadata.layout, page, self.leaf.shape)
+
+
+def plan_pages(
+    leaf: Leaf, pages: Sequence[tuple[MiniBlockPage, Counts]], bases: Sequence[int]
+) -> Planned[list[pa.Array]]:
+    """Plan the reading of single rows of pages of one form; see `StructuralLeaf.single_rows`.
+
+    Parameters
+    ----------
+    leaf : Leaf
+    pages : sequence of (MiniBlockPage, int64[…])
+    bases : sequence of int
+        What is added to the offsets of each page.
+    """
+    plan = plan_single_rows([page for page, _ in pages], [items for _, items in pages], bases)
+    return build_leaf((yield from plan), leaf)

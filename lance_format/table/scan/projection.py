@@ -98,13 +98,13 @@ class Projection:
     filter_row_columns: tuple[str, ...]
     schema: pa.Schema
 
-    def complete(self, batch: pa.RecordBatch, rows: LiveRows) -> pa.RecordBatch:
-        """Add the row columns that outputs need to the stored ones."""
+    def complete(self, batch: pa.RecordBatch, *rows: LiveRows) -> pa.RecordBatch:
+        """Add the row columns that outputs need to the stored ones; the rows are those of one or several fragments."""
         return _with_row_columns(batch, self.row_columns, rows)
 
     def tested(self, batch: pa.RecordBatch, rows: LiveRows) -> pa.RecordBatch:
         """Add the row columns that the filter needs to the columns of `filter_source`."""
-        return _with_row_columns(batch, self.filter_row_columns, rows)
+        return _with_row_columns(batch, self.filter_row_columns, [rows])
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Evaluate the filter over rows with all columns that it needs."""
@@ -224,10 +224,11 @@ def _row_columns(paths: Iterable[FieldPath], stored: Schema) -> tuple[str, ...]:
     return tuple(name for name in ROW_COLUMNS if name in used and name not in stored.names)
 
 
-def _with_row_columns(batch: pa.RecordBatch, names: Sequence[str], rows: LiveRows) -> pa.RecordBatch:
+def _with_row_columns(batch: pa.RecordBatch, names: Sequence[str], rows: Sequence[LiveRows]) -> pa.RecordBatch:
     if not names:
         return batch
-    arrays = [*batch.columns, *(row_column(name, rows) for name in names)]
+    added = [pa.concat_arrays([row_column(name, part) for part in rows]) for name in names]
+    arrays = [*batch.columns, *added]
     return pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *names])
 
 

@@ -17,6 +17,7 @@ from lance_format.row_numbers import distinct
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.fragments.deletion_file import RowOffsets
+from lance_format.table.fragments.joined_take import take_fragments
 from lance_format.table.fragments.reader import to_physical
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_OFFSET, LiveRows
 from lance_format.table.scan.projection import Columns, Projection, plan_projection
@@ -194,7 +195,7 @@ def take_found(
     offsets: RowOffsets,
     computed: Mapping[str, pa.Array] = _NOTHING,
 ) -> pa.Table:
-    """Read rows fragment by fragment, and return them in the given order.
+    """Read rows, and return them in the given order.
 
     Parameters
     ----------
@@ -208,18 +209,25 @@ def take_found(
     if not fragment_ids.size:
         return projection.to_table(iter([]))
     order = np.lexsort((offsets, fragment_ids))
+    groups = np.split(order, np.flatnonzero(np.diff(fragment_ids[order])) + 1)
     before = table.rows_before() if ROW_OFFSET in projection.row_columns else {}
-    batches = []
-    for group in np.split(order, np.flatnonzero(np.diff(fragment_ids[order])) + 1):
+    wanted = []
+    for group in groups:
         fragment = table.manifest.fragment(int(fragment_ids[group[0]]))
         if fragment is None:
             raise InvalidInputError(f"there is no fragment {fragment_ids[group[0]]}")
         scan = table.scan(fragment, projection.source)
-        rows = LiveRows(scan, offsets[group], before.get(fragment.id, 0))
-        batch = projection.complete(scan.take_physical(offsets[group]), rows)
-        for name, values in computed.items():
-            batch = batch.append_column(name, values.take(pa.array(group)))
+        wanted.append(LiveRows(scan, offsets[group], before.get(fragment.id, 0)))
+    batches, places = [], []
+    for read, positions in take_fragments(wanted):
+        batch = projection.complete(read, *(wanted[position] for position in positions))
+        places += [groups[position] for position in positions]
+        if computed:
+            chosen = pa.array(np.concatenate(places[-len(positions) :]))
+            for name, values in computed.items():
+                batch = batch.append_column(name, values.take(chosen))
         batches.append(projection.apply(batch))
+    order = np.concatenate(places)
     taken = projection.to_table(iter(batches))
     if (order[:-1] < order[1:]).all() or not taken.num_columns:
         return taken
