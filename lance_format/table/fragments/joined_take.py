@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
+from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
+from lance_format.datatypes import Schema
 from lance_format.errors import CorruptFileError, LanceError, NotSupportedError
 from lance_format.file import take_joined
+from lance_format.object_store import ReadCounter
 from lance_format.table.fragments.column_parts import ColumnParts, column_parts
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.row_columns import LiveRows
@@ -19,45 +25,69 @@ _MOST_TOGETHER = 64
 _MOST_OPENED_AT_ONCE = 32
 """Maximum number of files that are opened concurrently, where a request takes long."""
 
-TakenRows = tuple[pa.RecordBatch, Sequence[int]]
-"""Rows of some fragments, and the positions of these among the given ones."""
+OpenFiles: TypeAlias = Mapping[int, FragmentFiles]
+NONE_OPEN: OpenFiles = MappingProxyType({})
+TakenRows: TypeAlias = tuple[pa.RecordBatch, list[LiveRows]]
+"""Rows of some fragments, in order."""
 
 
-def take_fragments(fragments: Sequence[LiveRows]) -> Iterator[TakenRows]:
-    """Read rows of fragments.
+def take_fragments(
+    fragments: Sequence[LiveRows],
+    schema: Schema,
+    counter: ReadCounter | None = None,
+    opened: OpenFiles = NONE_OPEN,
+) -> Iterator[TakenRows]:
+    """Read rows of fragments, in order.
 
     Parameters
     ----------
     fragments : sequence of LiveRows
-        The rows of each fragment, deleted or not, ascending; they may repeat. All have the same columns.
+        The rows of each fragment, deleted or not, ascending; they may repeat.
+    schema : Schema
+        The columns, in output order.
+    counter : ReadCounter, optional
+    opened : mapping of int to FragmentFiles
+        Files that are open, by the ids of fragments; they stay open.
     """
-    alike: dict[ColumnParts, list[int]] = {}
-    for position, rows in enumerate(fragments):
-        scan = rows.scan
-        alike.setdefault(column_parts(scan.schema, scan.fragment.files), []).append(position)
-    for parts, positions in alike.items():
-        for start in range(0, len(positions), _MOST_TOGETHER):
-            group = positions[start : start + _MOST_TOGETHER]
-            found = _take_alike(parts, [fragments[position] for position in group]) if len(group) > 1 else None
+    for _, alike in itertools.groupby(fragments, lambda rows: column_parts(schema, rows.scan.fragment.files)):
+        left = list(alike)
+        while left:
+            group, left = left[:_MOST_TOGETHER], left[_MOST_TOGETHER:]
+            found = take_alike(group, schema, counter, opened)
             if found is not None:
                 yield found, group
                 continue
-            for position in group:
-                rows = fragments[position]
-                yield rows.scan.take_physical(rows.offsets), [position]
+            for rows in group:
+                yield from _take_alone(rows, schema, counter, opened)
 
 
-def _take_alike(parts: ColumnParts, fragments: Sequence[LiveRows]) -> pa.RecordBatch | None:
-    """Read rows of fragments whose files hold the columns alike; None if each has to be read for itself."""
+def take_alike(
+    fragments: Sequence[LiveRows],
+    schema: Schema,
+    counter: ReadCounter | None = None,
+    opened: OpenFiles = NONE_OPEN,
+) -> pa.RecordBatch | None:
+    """Read rows of several fragments at once; see `take_fragments`.
+
+    Returns
+    -------
+    pa.RecordBatch or None
+        None if each has to be read for itself: there is one only, or too many, they hold the columns differently, or
+        something is unusual or wrong.
+    """
+    held = {column_parts(schema, rows.scan.fragment.files) for rows in fragments[: _MOST_TOGETHER + 1]}
+    if not 1 < len(fragments) <= _MOST_TOGETHER or len(held) > 1:
+        return None
+    (parts,) = held
     if not parts.held:
         return None
     with contextlib.ExitStack() as stack:
-        opened = [stack.enter_context(rows.scan.open()) for rows in fragments]
+        holders = [stack.enter_context(_files_of(rows, counter, opened)) for rows in fragments]
         try:
-            _open(parts, fragments, opened)
+            _open(parts, fragments, holders)
             pieces = []
             for number, columns in parts.held.items():
-                files = zip(fragments, opened, strict=True)
+                files = zip(fragments, holders, strict=True)
                 readers = [held.reader(rows.scan.fragment.files[number]) for rows, held in files]
                 piece = take_joined(readers, columns, [rows.offsets for rows in fragments])
                 if piece is None:
@@ -66,6 +96,25 @@ def _take_alike(parts: ColumnParts, fragments: Sequence[LiveRows]) -> pa.RecordB
             return parts.assemble(pieces, pieces[0].num_rows)
         except (CorruptFileError, NotSupportedError):
             return None
+
+
+def _files_of(
+    rows: LiveRows, counter: ReadCounter | None, opened: OpenFiles
+) -> contextlib.AbstractContextManager[FragmentFiles]:
+    known = opened.get(rows.scan.fragment.id)
+    return rows.scan.open(counter) if known is None else contextlib.nullcontext(known)
+
+
+def _take_alone(rows: LiveRows, schema: Schema, counter: ReadCounter | None, opened: OpenFiles) -> Iterator[TakenRows]:
+    """Read rows of one fragment, in pieces of limited size if none repeats."""
+    with _files_of(rows, counter, opened) as files:
+        if not schema.fields or (np.diff(rows.offsets) == 0).any():
+            yield files.take(schema, rows.offsets), [rows]
+            return
+        start = 0
+        for batch in files.take_batches(schema, rows.offsets, batch_size=max(rows.offsets.size, 1)):
+            yield batch, [rows.slice(start, batch.num_rows)]
+            start += batch.num_rows
 
 
 def _open(parts: ColumnParts, fragments: Sequence[LiveRows], opened: Sequence[FragmentFiles]) -> None:

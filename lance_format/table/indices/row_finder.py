@@ -16,10 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyroaring
 
+from lance_format.data_block import Counts
 from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.expressions import BoundExpression, FieldPath, filter_mask
 from lance_format.file import ColumnProjection, FileReader, column_indices
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.structural.row_index import expand_ranges
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.opening import opening
 from lance_format.table.indices.single_rows import check_single_rows
@@ -240,6 +242,17 @@ class IndexFile:
             The columns; by default all.
         """
         return self._reader.read(self._chosen(names), start, stop, batch_size=_BATCH_ROWS)
+
+    def read_ranges(self, starts: Counts, stops: Counts) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of ranges, which ascend and are disjoint, some thousands at a time.
+
+        Parameters
+        ----------
+        starts, stops : int64[num_ranges]
+        """
+        if starts.size == 1:
+            return self.read(int(starts[0]), int(stops[0]))
+        return self._reader.take_batches(self._columns, expand_ranges(starts, stops), batch_size=16 * _BATCH_ROWS)
 
     def read_all(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, about a megabyte at a time, which are also read one by one.

@@ -49,6 +49,8 @@ class Pace:
         Whether so few rows pass the first terms that reading the other columns of the filter afterwards costs less.
     num_seen : int
         Number of rows tested so far.
+    late_rows, late_bytes : int
+        Number of rows that were completed so far, and the bytes of the columns that were read for them.
     """
 
     batch_size: int
@@ -59,6 +61,8 @@ class Pace:
     at_once: bool = False
     first_alone: bool = False
     num_seen: int = 0
+    late_rows: int = 0
+    late_bytes: int = 0
 
     @classmethod
     def start(cls, batch_size: int, window: Window, predicate: BoundExpression | None = None) -> Pace:
@@ -80,6 +84,11 @@ class Pace:
         """Let more small fragments be read together."""
         self.together = min(self.together * _GROWTH, MAX_FILES_TOGETHER)
 
+    def count_late(self, num_bytes: int, num_rows: int) -> None:
+        """Count rows that have all columns now, and the bytes that were read for them."""
+        self.late_bytes += num_bytes
+        self.late_rows += num_rows
+
     def observe(self, seen: Seen) -> None:
         """Adapt to a group of rows."""
         self.group_rows = min(self.group_rows * _GROWTH, _MAX_GROUP_ROWS)
@@ -88,7 +97,7 @@ class Pace:
             return
         tested_rows = int(TESTED_BYTES * seen.num_rows / max(seen.tested_bytes, 1))
         self.tested_rows = max(self.batch_size, min(self.most_tested_rows, tested_rows))
-        is_large = seen.late_bytes > _LARGE_ROW_BYTES * seen.num_passed
+        is_large = self.late_bytes > _LARGE_ROW_BYTES * self.late_rows
         share = _DENSE_SHARE_OF_LARGE_ROWS if is_large else _DENSE_SHARE
         self.at_once = seen.num_passed >= share * seen.num_rows
         self.first_alone = seen.num_first > 0 and seen.num_passed_first <= _SPARSE_SHARE * seen.num_first
@@ -101,7 +110,7 @@ def _num_constants(predicate: Expression) -> int:
 
 @dataclass(slots=True)
 class Seen:
-    """Observations on a group of rows: numbers tested and passed, and the sizes of their columns."""
+    """Observations on a group of rows: numbers tested and passed, and the size of the tested columns."""
 
     num_rows: int = 0
     num_passed: int = 0
@@ -109,7 +118,6 @@ class Seen:
     num_passed_first: int = 0
     """Numbers of rows for which the first terms were tested alone, and of those that passed."""
     tested_bytes: int = 0
-    late_bytes: int = 0
 
     def test(self, batch: pa.RecordBatch) -> None:
         """Count the rows of a batch of columns of the filter."""

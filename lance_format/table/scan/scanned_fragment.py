@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from lance_format.datatypes import Schema
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ReadCounter
 from lance_format.table.fragments.deletion_file import RowOffsets
+from lance_format.table.fragments.joined_take import NONE_OPEN, OpenFiles, take_alike
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader, OffsetsFunction, to_live, to_physical
 from lance_format.table.fragments.row_columns import LiveRows
@@ -75,10 +77,9 @@ class OpenFragment:
 
     def read(self, schema: Schema, ranges: RowRanges, *, batch_size: int) -> Iterator[ScannedRows]:
         """Read some columns of the live rows of ranges, in batches of at most `batch_size` rows; see `take`."""
-        if ranges.num_rows < _FEW_ROWS * len(ranges) and not ranges.is_all_of(self.scan.physical_rows()):
-            rows = ranges.rows()
-            rows = rows[np.isin(rows, self.scan.deleted_rows(), assume_unique=True, invert=True)]
-            yield from self.take(schema, self._live(rows), batch_size=batch_size)
+        if _are_single(self.scan, ranges):
+            rows = self._live(_live_rows(self.scan, ranges))
+            yield from self.take(schema, rows, batch_size=batch_size)
             return
         for start, stop in ranges.pairs():
             for batch, offsets in self.scan.read_range(self.files, schema, start, stop, batch_size=batch_size):
@@ -105,9 +106,13 @@ class OpenFragment:
 
 
 def read_together(
-    fragments: Sequence[tuple[FragmentReader, RowRanges, int]], schema: Schema, batch_size: int, counter: ReadCounter
+    fragments: Sequence[tuple[FragmentReader, RowRanges, int]],
+    schema: Schema,
+    batch_size: int,
+    counter: ReadCounter,
+    opened: OpenFiles = NONE_OPEN,
 ) -> list[ScannedRows | None]:
-    """Read some columns of small fragments at once.
+    """Read some columns of small fragments, and of fragments with few wanted rows, at once.
 
     Parameters
     ----------
@@ -118,6 +123,8 @@ def read_together(
     batch_size : int
         Maximum number of rows per fragment.
     counter : ReadCounter
+    opened : mapping of int to FragmentFiles
+        See `take_fragments`.
 
     Returns
     -------
@@ -138,7 +145,33 @@ def read_together(
             if batch is not None:
                 scan, _, position = fragments[number]
                 found[number] = batch, LiveRows(scan, np.arange(batch.num_rows), position)
+    few = [
+        number
+        for number, (scan, ranges, _) in enumerate(fragments)
+        if found[number] is None and _are_single(scan, ranges) and ranges.num_rows <= batch_size
+    ]
+    if len(few) > 1:
+        wanted = [
+            LiveRows(scan, _live_rows(scan, ranges), position)
+            for scan, ranges, position in (fragments[number] for number in few)
+        ]
+        whole = take_alike(wanted, schema, counter, opened)
+        if whole is not None:
+            starts = itertools.accumulate((rows.offsets.size for rows in wanted), initial=0)
+            for number, rows, start in zip(few, wanted, starts, strict=False):
+                found[number] = whole.slice(start, rows.offsets.size), rows
     return found
+
+
+def _are_single(scan: FragmentReader, ranges: RowRanges) -> bool:
+    """Return whether rows are better read one by one than as ranges."""
+    return ranges.num_rows < _FEW_ROWS * len(ranges) and not ranges.is_all_of(scan.physical_rows())
+
+
+def _live_rows(scan: FragmentReader, ranges: RowRanges) -> RowOffsets:
+    """Return the offsets of the rows of ranges that are not deleted."""
+    rows = ranges.rows()
+    return rows[np.isin(rows, scan.deleted_rows(), assume_unique=True, invert=True)]
 
 
 def clip(scan: FragmentReader, ranges: RowRanges, window: Window) -> RowRanges:

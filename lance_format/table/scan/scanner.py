@@ -23,7 +23,8 @@ from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
-from lance_format.table.scan.late_materialisation import Stages, materialise, materialise_together, small_together
+from lance_format.table.scan.late_columns import LateColumns
+from lance_format.table.scan.late_materialisation import materialise, materialise_together, small_together
 from lance_format.table.scan.metrics import ScanMeter, ScanMetrics, describe_plan, report
 from lance_format.table.scan.opening import opened_ahead
 from lance_format.table.scan.options import ScanOptions
@@ -35,6 +36,7 @@ from lance_format.table.scan.pruning.row_lookup import RowLookup
 from lance_format.table.scan.pruning.statistics_pruning import PrunedOnce, is_pruned_ahead, prune_ahead
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.scan.scanned_fragment import OpenFragment, ScannedRows, Window, clip, read_together
+from lance_format.table.scan.stages import Stages
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, Candidates, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.versions.belonging import check_belongs
 from lance_format.table.versions.table_version import TableVersion
@@ -398,25 +400,31 @@ class LanceScanner:
         projection, pace = self._projection, meter.pace
         limited = window.left is not None
         pruned = PrunedOnce(projection)
+        late = LateColumns(self._stages, pace, meter.reads, may_wait=not limited)
         ahead = opened_ahead(
             fragments, projection.filter_source, meter.reads, is_limited=limited, selected=pruned.prune_ahead
         )
-        for group in small_together(ahead, pace):
-            with contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as stack:
+            for group in small_together(ahead, pace):
                 opened = []
                 for scan, ranges in group:
-                    fragment = self._opened(scan, stack.enter_context(scan.open(meter.reads)))
-                    wanted = pruned.rows(fragment.files, scan, ranges)
+                    files = late.opened[scan.fragment.id] = stack.enter_context(scan.open(meter.reads))
+                    fragment = self._opened(scan, files)
+                    wanted = pruned.rows(files, scan, ranges)
                     if len(wanted):
                         opened.append((fragment, wanted))
                 if len(opened) == 1:
-                    found = materialise(self._stages, *opened[0], window, pace)
+                    found = materialise(late, *opened[0], window, pace)
                 else:
-                    found = materialise_together(self._stages, opened, window, pace, meter.reads)
+                    found = materialise_together(late, opened, window, pace, meter.reads)
                 for batch, rows in meter.metered(found, [fragment.scan for fragment, _ in opened]):
                     yield projection.complete(batch, rows), rows
-            if window.is_over:
-                return
+                if window.is_over:
+                    break
+                for batch, rows in meter.metered(late.end_fragments(stack), []):
+                    yield projection.complete(batch, rows), rows
+            for batch, rows in meter.metered(late.rest(), []):
+                yield projection.complete(batch, rows), rows
 
     def _opened(self, scan: FragmentReader, files: FragmentFiles) -> OpenFragment:
         return OpenFragment(scan, files, self._position(scan))

@@ -209,25 +209,23 @@ def take_found(
     if not fragment_ids.size:
         return projection.to_table(iter([]))
     order = np.lexsort((offsets, fragment_ids))
-    groups = np.split(order, np.flatnonzero(np.diff(fragment_ids[order])) + 1)
     before = table.rows_before() if ROW_OFFSET in projection.row_columns else {}
     wanted = []
-    for group in groups:
+    for group in np.split(order, np.flatnonzero(np.diff(fragment_ids[order])) + 1):
         fragment = table.manifest.fragment(int(fragment_ids[group[0]]))
         if fragment is None:
             raise InvalidInputError(f"there is no fragment {fragment_ids[group[0]]}")
         scan = table.scan(fragment, projection.source)
         wanted.append(LiveRows(scan, offsets[group], before.get(fragment.id, 0)))
-    batches, places = [], []
-    for read, positions in take_fragments(wanted):
-        batch = projection.complete(read, *(wanted[position] for position in positions))
-        places += [groups[position] for position in positions]
+    batches, start = [], 0
+    for read, rows in take_fragments(wanted, projection.source):
+        batch = projection.complete(read, *rows)
         if computed:
-            chosen = pa.array(np.concatenate(places[-len(positions) :]))
+            chosen = pa.array(order[start : start + batch.num_rows])
             for name, values in computed.items():
                 batch = batch.append_column(name, values.take(chosen))
         batches.append(projection.apply(batch))
-    order = np.concatenate(places)
+        start += batch.num_rows
     taken = projection.to_table(iter(batches))
     if (order[:-1] < order[1:]).all() or not taken.num_columns:
         return taken

@@ -68,10 +68,9 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
         starts, stops = rows_of_zones(verdicts.boundaries, verdicts.may_match)
         if int((stops - starts).sum()) > question.most_rows:
             return None
-        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-            for batch in file.read(start, stop):
-                ids = unsigned(batch.column("ids"), file.path)
-                found.append(ids[question.holds_for(batch.column("values"))])
+        for batch in file.read_ranges(starts, stops):
+            ids = unsigned(batch.column("ids"), file.path)
+            found.append(ids[question.holds_for(batch.column("values"))])
     return np.concatenate(found)
 
 

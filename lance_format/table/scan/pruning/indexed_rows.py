@@ -92,9 +92,11 @@ _USES: Mapping[str, _Use] = MappingProxyType(
         ),
     }
 )
-_MOST_ROWS = 16 * 4096
-_MOST_SHARE = 1 / 64
-"""Rows, and share of all, that are worth finding by their ids; more of them are soon found by a scan."""
+_LEAST_ROWS, _MOST_ROWS = 16 * 4096, 256 * 4096
+"""Rows of an index that are worth reading to find those of a filter; more of them are soon found by a scan.
+
+They are a quarter of a small table, and of a large one, whose scan may have many processes, a share of 1 / 64.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,7 +186,8 @@ def find_indexed_rows(
         return
     for index in indices:
         places = np.flatnonzero(np.isin(fragment_ids, index.covered_ids()))
-        most_rows = max(int(_MOST_SHARE * num_rows[places].sum()), _MOST_ROWS)
+        all_rows = int(num_rows[places].sum())
+        most_rows = max(all_rows // 64, min(all_rows // 4, _MOST_ROWS), _LEAST_ROWS)
         question = Question(term, value_type, most_rows)
         if places.size and _USES[kind_of(index)].can_answer(question):
             found = _ask(table, index, question, fragment_ids[places], num_rows[places])

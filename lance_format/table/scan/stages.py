@@ -1,0 +1,145 @@
+"""Order in which the columns of a filtered scan are read: those of the filter first, the others for passing rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from lance_format.datatypes import Field, Schema
+from lance_format.errors import NotSupportedError
+from lance_format.file.columns.dictionaries import concat
+from lance_format.lazy_dataclasses import dataclass
+from lance_format.table.fragments.column_parts import combine_parts, remainder
+from lance_format.table.fragments.open_files import empty_columns_batch
+from lance_format.table.fragments.reader import filter_rows
+from lance_format.table.fragments.row_columns import LiveRows
+from lance_format.table.scan.first_terms import FirstTerms
+from lance_format.table.scan.projection import Projection
+from lance_format.table.scan.scanned_fragment import ScannedRows, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Order in which columns are read.
+
+    Parameters
+    ----------
+    projection : Projection
+    kept : Schema
+        Columns of the filter that outputs need.
+    late : Schema
+        Other columns that outputs need.
+    are_whole : bool
+        Whether outputs need their columns without narrowing.
+    first : FirstTerms, optional
+        None if the filter has no terms to test first.
+    """
+
+    projection: Projection
+    kept: Schema
+    late: Schema
+    are_whole: bool
+    first: FirstTerms | None = None
+
+    @classmethod
+    def of(cls, projection: Projection) -> Stages:
+        """Divide the columns of a projection into stages."""
+        outputs, tested = projection.output_source, projection.filter_source
+        there = {field.name: field for field in tested.fields}
+        rests = (remainder(field, there[field.name]) if field.name in there else field for field in outputs.fields)
+        kept = tuple(field for field in tested.fields if field.name in outputs.names)
+        return cls(
+            projection,
+            dataclasses.replace(tested, fields=kept),
+            dataclasses.replace(outputs, fields=tuple(field for field in rests if field is not None)),
+            all(projection.source.field(field.name) == field for field in outputs.fields),
+            None if projection.filter is None else FirstTerms.of(projection.filter, tested),
+        )
+
+    def passing(self, batch: pa.RecordBatch, rows: LiveRows, kept: Schema, window: Window) -> ScannedRows:
+        """Return the rows of a batch that pass the filter and the window, with the columns `kept`; see `select`."""
+        (mask,) = self.masks([(batch, rows)])
+        return self.select(batch, rows, mask, kept, window)
+
+    def masks(self, tested: Sequence[ScannedRows]) -> list[pa.BooleanArray]:
+        """Return for every row of some batches whether the filter is true, computed at once if possible."""
+        batches = [self.projection.tested(batch, rows) for batch, rows in tested]
+        found = [self.projection.mask(batch) for batch in _concatenated(batches)]
+        if len(found) == len(batches):
+            return found
+        ends = itertools.accumulate((batch.num_rows for batch in batches), initial=0)
+        return [found[0].slice(start, stop - start) for start, stop in itertools.pairwise(ends)]
+
+    def select(
+        self, batch: pa.RecordBatch, rows: LiveRows, mask: pa.BooleanArray, kept: Schema, window: Window
+    ) -> ScannedRows:
+        """Return the rows of a batch where a mask is true and that pass the window.
+
+        Parameters
+        ----------
+        batch : pa.RecordBatch
+        rows : LiveRows
+            The rows of the batch.
+        mask : pa.BooleanArray
+            Whether the filter is true for each row.
+        kept : Schema
+            The columns to return.
+        window : Window
+            Moved by the rows where the mask is true.
+        """
+        batch = batch.select(kept.names) if kept.fields else empty_columns_batch(batch.num_rows)
+        if mask.true_count < batch.num_rows:
+            batch, rows = filter_rows(batch, mask), rows.filter(mask)
+        skipped, num_rows = window.pass_rows(batch.num_rows)
+        if num_rows < batch.num_rows:
+            batch, rows = batch.slice(skipped, num_rows), rows.slice(skipped, num_rows)
+        return batch, rows
+
+    def join(self, kept: pa.RecordBatch, late: pa.RecordBatch | None = None) -> pa.RecordBatch:
+        """Return all columns that outputs need, of the same rows."""
+        fields = self.projection.output_source.fields
+        if not fields:
+            return empty_columns_batch(kept.num_rows)
+        stages = [(self.kept, kept)] + ([] if late is None else [(self.late, late)])
+        arrays = []
+        for field in fields:
+            parts: list[tuple[Field, pa.Array]] = [
+                (schema.field(field.name), batch.column(field.name))
+                for schema, batch in stages
+                if field.name in schema.names
+            ]
+            arrays.append(combine_parts(field, parts, kept.num_rows))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.projection.output_source.to_storage())
+
+
+def _concatenated(batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
+    """Join batches into one if its arrays can hold them."""
+    if len(batches) < 2:
+        return batches
+    num_rows = sum(batch.num_rows for batch in batches)
+    if not batches[0].num_columns:
+        return [empty_columns_batch(num_rows)]
+    columns = [[batch.column(index) for batch in batches] for index in range(batches[0].num_columns)]
+    try:
+        arrays = [concat(parts) for parts in columns]
+    except NotSupportedError:  # 32-bit offsets, or the keys of dictionaries, overflow.
+        return batches
+    return [pa.RecordBatch.from_arrays(arrays, schema=batches[0].schema)]
+
+
+def of_size(batches: Sequence[pa.RecordBatch], batch_size: int) -> Iterator[pa.RecordBatch]:
+    """Cut batches into pieces of at most a size, and combine small ones."""
+    pending: list[pa.RecordBatch] = []
+    num_rows = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, batch_size):
+            piece = batch.slice(start, batch_size)
+            if num_rows + piece.num_rows > batch_size:
+                yield from _concatenated(pending)
+                pending, num_rows = [], 0
+            pending.append(piece)
+            num_rows += piece.num_rows
+    yield from _concatenated(pending)
