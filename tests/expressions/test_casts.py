@@ -24,3 +24,27 @@ def test_decimals_become_the_nearest_doubles(digits: list[int | None], scale: in
 @pytest.mark.parametrize("value", [Decimal("0.07"), None])
 def test_a_decimal_becomes_a_double(value: Decimal | None) -> None:
     assert cast(pa.scalar(value, pa.decimal128(9, 2)), pa.float64()).as_py() == (None if value is None else 0.07)
+
+
+@pytest.mark.parametrize(
+    ("value", "arrow_type", "text"),
+    [
+        (1e10, pa.float64(), "10000000000.0"),
+        (-9.007199254740992e15, pa.float64(), "-9007199254740992.0"),
+        (1e16, pa.float64(), "1e16"),
+        (1.5e-5, pa.float64(), "0.000015"),
+        (-2.25e-6, pa.float64(), "-2.25e-6"),
+        (9.98402e12, pa.float32(), "9984020000000.0"),
+        (1e13, pa.float32(), "1e13"),
+        (0.0000015, pa.float32(), "0.0000015"),
+        (1.25e-7, pa.float32(), "1.25e-7"),
+        (-0.0, pa.float32(), "-0.0"),
+        (float("nan"), pa.float64(), "NaN"),
+        (float("-inf"), pa.float64(), "-inf"),
+        (None, pa.float64(), None),
+    ],
+)
+def test_numbers_have_exponents_where_those_of_the_reference_have(
+    value: float | None, arrow_type: pa.DataType, text: str | None
+) -> None:
+    assert cast(pa.array([value, 1], arrow_type), pa.string()).to_pylist() == [text, "1.0"]

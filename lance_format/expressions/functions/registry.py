@@ -101,7 +101,8 @@ def _of_array(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _repeat_text(values: Any, counts: Any) -> Any:
-    """Repeat texts, up to a limit on the memory of a batch."""
+    """Repeat texts, negative counts as zero, up to a limit on the memory of a batch."""
+    counts = pc.max_element_wise(counts, pa.scalar(0, counts.type), skip_nulls=False)
     sizes = pc.multiply(pc.cast(pc.binary_length(values), pa.float64()), pc.cast(counts, pa.float64(), safe=False))
     total = pc.sum(sizes).as_py() if isinstance(sizes, pa.Array) else sizes.as_py()
     if (total or 0) > _MOST_REPEATED_BYTES:
@@ -158,6 +159,15 @@ def _concat(*values: Any, nulls: str = "replace") -> Any:
     return pc.binary_join_element_wise(*texts, pa.scalar("", arrow_type), null_handling=nulls, null_replacement="")
 
 
+def _count(kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda values: pc.cast(kernel(values), _count_type(values))
+
+
+def _count_type(texts: Any) -> pa.DataType:
+    """Return the type of numbers of characters and bytes, which is that of the offsets of texts."""
+    return pa.int64() if pa.types.is_large_string(texts.type) else pa.int32()
+
+
 def _position(values: Any, pattern: pa.Scalar) -> Any:
     """Return where a text begins in others: in characters, from 1, or 0. Arrow counts bytes."""
     text = _text_of(pattern, "the text to find")
@@ -167,7 +177,8 @@ def _position(values: Any, pattern: pa.Scalar) -> Any:
         if text
         else pc.utf8_slice_codeunits(values, 0, 0)
     )
-    return pc.if_else(found, pc.cast(pc.add(pc.utf8_length(before), 1), pa.int32()), pa.scalar(0, pa.int32()))
+    count_type = _count_type(values)
+    return pc.if_else(found, pc.cast(pc.add(pc.utf8_length(before), 1), count_type), pa.scalar(0, count_type))
 
 
 def _substr(values: Any, start: pa.Scalar, length: pa.Scalar | None = None) -> Any:
@@ -197,7 +208,10 @@ def _trim(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _replace(values: Any, old: pa.Scalar, new: pa.Scalar) -> Any:
-    return pc.replace_substring(values, _text_of(old, "what to replace"), _text_of(new, "the replacement"))
+    pattern, replacement = _text_of(old, "what to replace"), _text_of(new, "the replacement")
+    if not pattern:  # found before and after each character; the kernel for texts would search forever
+        return pc.replace_substring_regex(values, "", replacement.replace("\\", "\\\\"))
+    return pc.replace_substring(values, pattern, replacement)
 
 
 def _round(values: Any, digits: pa.Scalar | None = None) -> Any:
@@ -234,7 +248,7 @@ def _date_trunc(part: pa.Scalar, values: Any) -> Any:
 
 _COALESCE = Function(pc.coalesce, ("any",), variadic=True, unified=True)
 _IFNULL = Function(pc.coalesce, ("any", "any"), unified=True)
-_LENGTH = Function(lambda values: pc.cast(pc.utf8_length(values), pa.int32()), ("text",))
+_LENGTH = Function(_count(pc.utf8_length), ("text",))
 _POSITION = Function(_position, ("string", "constant"))
 _SUBSTR = Function(_substr, ("string", "constant", "constant"), required=2)
 _TRIM = Function(_trim(pc.utf8_trim), ("string", "constant"), required=1)
@@ -262,7 +276,7 @@ FUNCTIONS: dict[str, Function] = {
     "length": _LENGTH,
     "char_length": _LENGTH,
     "character_length": _LENGTH,
-    "octet_length": Function(lambda values: pc.cast(pc.binary_length(values), pa.int32()), ("string",)),
+    "octet_length": Function(_count(pc.binary_length), ("string",)),
     "concat": Function(_concat, ("text",), variadic=True),
     "||": Function(lambda *values: _concat(*values, nulls="emit_null"), ("text", "text")),
     "starts_with": Function(_match(pc.starts_with), ("string", "constant")),

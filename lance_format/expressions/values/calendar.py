@@ -44,6 +44,8 @@ def date_part(name: str, values: Any) -> Any:
     if kernel is None:
         raise InvalidInputError(f"date_part has no part {name!r}; it has {', '.join(_PARTS)} and epoch")
     near, cycles = _to_near_years(values)
+    if pa.types.is_date(near.type):
+        near = pc.cast(near, pa.timestamp("ms"))  # a date has no parts of a clock in Arrow
     found = pc.cast(kernel(near), pa.int32())
     if name != "year" or cycles is None:
         return found

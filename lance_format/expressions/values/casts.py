@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
@@ -177,10 +178,7 @@ def _text(values: pa.Array) -> pa.Array:
     if pa.types.is_date(source):
         return pc.replace_substring_regex(pc.cast(values, pa.string()), *_MANY_DIGITS)
     if pa.types.is_floating(source):
-        texts = pc.cast(values, pa.string())
-        texts = pc.replace_substring(texts, "nan", "NaN")
-        texts = pc.replace_substring(texts, "e+", "e")
-        return pc.replace_substring_regex(texts, r"^(-?\d+)$", r"\1.0")
+        return _digits(values)
     if pa.types.is_timestamp(source):
         # ISO 8601, with groups of three decimals of a second as needed.
         texts = pc.replace_substring(pc.cast(values, pa.string()), " ", "T", max_replacements=1)
@@ -193,6 +191,35 @@ def _text(values: pa.Array) -> pa.Array:
             texts = pc.replace_substring_regex(texts, pattern, replacement)
         return texts
     return values
+
+
+_WITHOUT_EXPONENT = {pa.float32(): (1e-6, 1e13), pa.float64(): (1e-5, 1e16)}
+"""The sizes of numbers that the reference writes without an exponent, from and below, by type."""
+
+
+def _digits(numbers: pa.Array) -> pa.Array:
+    """Write floating-point numbers with the fewest digits; Arrow gives an exponent to others than the reference."""
+    low, high = (pa.scalar(bound, numbers.type) for bound in _WITHOUT_EXPONENT[numbers.type])
+    texts = pc.replace_substring(pc.replace_substring(pc.cast(numbers, pa.string()), "nan", "NaN"), "e+", "e")
+    sizes = pc.abs(numbers)
+    is_plain = pc.or_(pc.equal(sizes, 0), pc.and_(pc.greater_equal(sizes, low), pc.less(sizes, high)))
+    differs = pc.and_(pc.is_finite(numbers), pc.equal(is_plain, pc.match_substring(texts, "e")))
+    if pc.any(differs).as_py():
+        odd = zip(texts.filter(differs).to_pylist(), is_plain.filter(differs).to_pylist(), strict=True)
+        others = [_without_exponent(text) if plain else _with_exponent(text) for text, plain in odd]
+        texts = pc.replace_with_mask(texts, differs, pa.array(others, pa.string()))
+    return pc.replace_substring_regex(texts, r"^(-?\d+)$", r"\1.0")
+
+
+def _without_exponent(text: str) -> str:
+    return f"{Decimal(text):f}"
+
+
+def _with_exponent(text: str) -> str:
+    sign, digits, exponent = Decimal(text).normalize().as_tuple()
+    first, *rest = map(str, digits)
+    point = "." if rest else ""
+    return f"{'-' * sign}{first}{point}{''.join(rest)}e{int(exponent) + len(rest)}"
 
 
 def keeps_order(source: pa.DataType, to: pa.DataType) -> bool:
