@@ -117,7 +117,8 @@ _FORMS: dict[str, Callable[..., Expression]] = {
     "COALESCE": _call("coalesce"),
     "GREATEST": _call("greatest"),
     "LEAST": _call("least"),
-    "CHAR_LENGTH": _call("length"),
+    # of large strings, the length has 64 bits
+    "CHAR_LENGTH": lambda to, text: nodes.Cast(nodes.Call("length", (to_value(text),)), to),
     "SUBSTRING": _substring,
     "TRUNC": _truncate,
 }

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lance_format.errors import InvalidInputError
 from lance_format.expressions.functions import patterns
-from lance_format.expressions.functions.patterns import contains, like
+from lance_format.expressions.functions.patterns import contains, like, with_unicode_classes
 
 _LETTERS = "abé%\\_\n"
 _TEXTS = st.one_of(
@@ -108,3 +109,31 @@ def test_literals_of_a_pattern() -> None:
 def test_what_has_no_bytes(pattern: str) -> None:
     for array in (pa.array(["", "", None]), pa.array([], pa.string()), pa.nulls(3, pa.string())):
         assert like(array, pattern, ignore_case=False) == pc.match_like(array, pattern)
+
+
+_UNICODE_TEXTS = ["äb", "a1", "\u0661", "_", "é e", "a\u00a0b", "\u200d", "ⓐ", "x y", "", "a-b", "€", "\n", "\x85", "]"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (r"^\w+$", ["äb", "a1", "\u0661", "_", "\u200d", "ⓐ"]),
+        (r"^\W+$", ["€", "\n", "\x85", "]"]),
+        (r"\d", ["a1", "\u0661"]),
+        (r"^[^\D]$", ["\u0661"]),
+        (r"\s", ["é e", "a\u00a0b", "x y", "\n", "\x85"]),
+        (r"^[\S]$", ["\u0661", "_", "\u200d", "ⓐ", "€", "]"]),
+        (r"[]\d]", ["a1", "\u0661", "]"]),
+        (r"[[:digit:]\s]", ["a1", "é e", "a\u00a0b", "x y", "\n", "\x85"]),
+        (r"\\w", []),
+    ],
+)
+def test_classes_of_characters_are_those_of_unicode(pattern: str, expected: list[str]) -> None:
+    texts = pa.array(_UNICODE_TEXTS)
+    found = texts.filter(pc.match_substring_regex(texts, with_unicode_classes(pattern)))
+    assert found.to_pylist() == expected
+
+
+def test_the_opposite_of_words_in_brackets_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"within brackets, as in the pattern '\[\^"):
+        with_unicode_classes(r"[^\W_]")

@@ -131,6 +131,8 @@ _VALUES = [
     "round(i8)",
     "sqrt(f64)",
     "power(i8, 2)",
+    "power(f32, 2)",
+    "power(f32, f32)",
     "ln(u8)",
     "isnan(f32)",
     "date_part('year', d)",
@@ -172,6 +174,8 @@ _VALUES = [
     "cast(i8 as boolean)",
     "cast(s as binary)",
     "try_cast(s as int)",
+    "regexp_like(t, '^\\w+$')",
+    "i8 + coalesce(try_cast('x' as tinyint), i8)",
     "try_cast(f64 as int)",
     "try_cast(i64 as smallint)",
     "i8::bigint",
@@ -192,6 +196,37 @@ def test_values_without_a_result_are_errors_as_in_the_reference(both: Both, text
     bound = expressions.as_expression(text, both.batch.schema)
     with pytest.raises(InvalidInputError, match="has no value for some row"):
         expressions.evaluate(bound, both.batch)
+
+
+_TEXTS = [
+    "20200101", "1959-01-19T00:00:00.000001", "2020-01-01 15:00:00Z", "2020-01-01T23:30:00-05:00", "2020-1-1",
+    "2020-1-12", "2020-11-2", "2020-01-01x", "2020-02-30", "12020-01-01", "1969-12-31 23:59:59.9", "10:00:00",
+    "", "a", " 1", "+1", "-1", "0x1", "-0X1",
+    "+-1", "00012", "1e3", "TRUE", " Tr ", "yes", "f", "of", "off", "on", "NaN", None,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arrow_type", [pa.string(), pa.large_string()], ids=str)
+@pytest.mark.parametrize("to", ["date", "timestamp", "timestamp(0)", "int", "int unsigned", "double", "boolean"])
+def test_texts_become_the_values_that_the_reference_reads(tmp_path: Path, arrow_type: pa.DataType, to: str) -> None:
+    table = pa.table({"s": pa.array(_TEXTS, arrow_type)})
+    text = f"try_cast(s as {to})"
+    expected = lance.write_dataset(table, tmp_path).to_table(columns={"y": text})["y"].combine_chunks()
+    (batch,) = table.to_batches()
+    found = expressions.evaluate(expressions.as_expression(text, batch.schema), batch)
+    assert found.cast(pa.string()).to_pylist() == expected.cast(pa.string()).to_pylist()
+
+
+@pytest.mark.parametrize("text", ["i8 + try_cast('x' as tinyint)", "f64 * try_cast('x' as int)"])
+def test_constants_without_a_value_make_nulls(both: Both, text: str) -> None:
+    bound = expressions.as_expression(text, both.batch.schema)
+    assert expressions.evaluate(bound, both.batch).null_count == both.batch.num_rows
+
+
+def test_years_that_a_unit_cannot_hold_are_null() -> None:
+    batch = pa.record_batch({"s": ["+10000-01-01"]})
+    bound = expressions.as_expression("try_cast(s as timestamp(9))", batch.schema)
+    assert expressions.evaluate(bound, batch).to_pylist() == [None]
 
 
 _FIELD = {name: pc.field(name) for name in ("i8", "i32", "f64", "s", "b", "d", "ts", "dec")}

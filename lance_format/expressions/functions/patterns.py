@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.errors import InvalidInputError
 from lance_format.kernels.columns.substring import match_literals
 
 _LEAST_ROWS = 4096
@@ -20,6 +21,20 @@ _LEAST_ROWS = 4096
 _SAMPLED_BYTES = 4096
 _WILDCARDS = {"_": ".", "%": ".*"}
 """Characters that stand for others, as regular expressions."""
+
+
+_UNICODE_CLASSES = {
+    "d": r"\p{Nd}",
+    "D": r"\P{Nd}",
+    "s": r"\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}",
+    "S": r"\x{0}-\x{8}\x{e}-\x{1f}!-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}"
+    r"\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff}",
+    "w": r"\pL\pM\p{Nd}\p{Nl}\p{Pc}\x{200c}\x{200d}\x{24b6}-\x{24e9}"
+    r"\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189}",
+}
+"""What digits, spaces and the characters of words are to the reference; to Arrow they are those of ASCII."""
+_CLASS_TOKENS = re.compile(r"\\.|\[:\^?[a-z]+:\]|\[\^?\]?|\]", re.DOTALL)
+"""What is escaped, classes with names, and where brackets open and close."""
 
 
 def like(values: Any, pattern: str, ignore_case: bool) -> Any:
@@ -127,3 +142,29 @@ def _rarest(parts: list[bytes], sample: Any) -> tuple[int, int, int]:
             count = counts[part[other]] if others else counts.sum()
             candidates.append((int(counts[part[one]] * count), index, one, other))
     return min(candidates)[1:]
+
+
+def with_unicode_classes(pattern: str) -> str:
+    r"""Return a regular expression whose `\d`, `\s`, `\w`, and their opposites, are those of Unicode.
+
+    Raises
+    ------
+    InvalidInputError
+        If brackets have a `\W`, which Arrow cannot express.
+    """
+    within = False
+
+    def replace(match: re.Match[str]) -> str:
+        nonlocal within
+        token = match[0]
+        if not token.startswith("\\"):
+            within = token != "]" and (within or not token.startswith("[:"))
+            return token
+        if token == r"\W":
+            if within:
+                raise InvalidInputError(rf"\W is not supported within brackets, as in the pattern {pattern!r}")
+            return f"[^{_UNICODE_CLASSES['w']}]"
+        characters = _UNICODE_CLASSES.get(token[1], token)
+        return characters if within or characters == token else f"[{characters}]"
+
+    return _CLASS_TOKENS.sub(replace, pattern)

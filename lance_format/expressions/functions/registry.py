@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError
 from lance_format.expressions.functions import json_functions, lists
-from lance_format.expressions.functions.patterns import contains
+from lance_format.expressions.functions.patterns import contains, with_unicode_classes
 from lance_format.expressions.functions.sampling import hash_fraction
 from lance_format.expressions.values import calendar
 from lance_format.expressions.values.casts import round_decimals
@@ -145,7 +145,8 @@ def _regexp_like(values: Any, pattern: pa.Scalar, flags: pa.Scalar | None = None
         raise InvalidInputError(f"regexp_like knows the flag 'i' only, and is given {text!r}")
     if not pattern.is_valid:
         return _match(pc.match_substring_regex)(values, pattern)
-    return pc.match_substring_regex(values, pattern=_text_of(pattern, "the pattern"), ignore_case="i" in text)
+    unicode = with_unicode_classes(_text_of(pattern, "the pattern"))
+    return pc.match_substring_regex(values, pattern=unicode, ignore_case="i" in text)
 
 
 def _regexp_match(values: Any, pattern: pa.Scalar, flags: pa.Scalar | None = None) -> Any:
@@ -223,6 +224,12 @@ def _round(values: Any, digits: pa.Scalar | None = None) -> Any:
     return pc.round(values, ndigits=count, round_mode="half_towards_infinity")
 
 
+def _power(values: Any, exponents: Any) -> Any:
+    if pa.types.is_float32(values.type):
+        values, exponents = pc.cast(values, pa.float64()), pc.cast(exponents, pa.float64())
+    return pc.power(values, exponents)
+
+
 def _abs(values: Any) -> Any:
     return pc.abs_checked(values) if pa.types.is_integer(values.type) else pc.abs(values)
 
@@ -252,7 +259,7 @@ _LENGTH = Function(_count(pc.utf8_length), ("text",))
 _POSITION = Function(_position, ("string", "constant"))
 _SUBSTR = Function(_substr, ("string", "constant", "constant"), required=2)
 _TRIM = Function(_trim(pc.utf8_trim), ("string", "constant"), required=1)
-_POWER = Function(pc.power, ("float", "float"), unified=True)
+_POWER = Function(_power, ("float", "float"), unified=True)
 _DATE_PART = Function(_date_part, ("constant", "temporal"))
 _DATE_TRUNC = Function(_date_trunc, ("constant", "temporal"))
 _HAS = Function(_over_arrays(lists.contains), ("list", "any"))

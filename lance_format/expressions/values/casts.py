@@ -70,10 +70,16 @@ def _cast(values: pa.Array, to: pa.DataType) -> pa.Array:
         return _quotients(values)
     elif pa.types.is_timestamp(to) and pa.types.is_timestamp(source) and to.tz and not source.tz:
         values = pc.assume_timezone(values, to.tz, ambiguous="earliest", nonexistent="earliest")
-    elif (pa.types.is_timestamp(to) or pa.types.is_date(to)) and pa.types.is_string(source):
+    elif (pa.types.is_timestamp(to) or pa.types.is_date(to)) and _is_text(source):
         values = _moments(values, to)
     elif pa.types.is_integer(source) and pa.types.is_temporal(to) and to.bit_width == 32:
         values = pc.cast(values, pa.int32())
+    elif pa.types.is_boolean(to) and _is_text(source):
+        values = _truths(values)
+    elif pa.types.is_integer(to) and _is_text(source):
+        # the reference reads a sign, and no hexadecimal digits
+        values = pc.replace_substring_regex(values, r"^\+(\d)", r"\1")
+        values = pc.replace_substring_regex(values, r"^(-?0)[xX]", r"\1?")
     elif pa.types.is_time(to) and pa.types.is_string(source):
         values = pc.cast(pc.binary_join_element_wise("1970-01-01", values, "T"), pa.timestamp("ns"))
     elif pa.types.is_decimal(to) and pa.types.is_integer(source):
@@ -86,6 +92,10 @@ def _cast(values: pa.Array, to: pa.DataType) -> pa.Array:
         allow_float_truncate=not pa.types.is_integer(to),
     )
     return pc.cast(values, options=options)
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type))
 
 
 def decimal_words(decimals: pa.Array) -> npt.NDArray[np.int64] | None:
@@ -150,12 +160,49 @@ def _moments(texts: pa.Array, to: pa.DataType) -> pa.Array:
     parsed = _unsigned(pa.array(near, pa.string()), to)
     number = pa.int32() if pa.types.is_date32(parsed.type) else pa.int64()
     unit_days = 1 if number == pa.int32() else DAY_TICKS[getattr(parsed.type, "unit", "ms")]
-    days = pc.multiply_checked(pa.array(cycles, number), pa.scalar(CYCLE_DAYS * unit_days, number))
+    try:
+        days = pa.array([count * CYCLE_DAYS * unit_days for count in cycles], number)
+    except OverflowError as error:
+        raise pa.ArrowInvalid(f"a year does not fit into {to}") from error
     return pc.add_checked(parsed.cast(number), days).cast(parsed.type)
 
 
 def _unsigned(texts: pa.Array, to: pa.DataType) -> pa.Array:
-    return _timestamps(texts, to) if pa.types.is_timestamp(to) else pc.cast(texts, to)
+    return _timestamps(texts, to) if pa.types.is_timestamp(to) else _dates(texts, to)
+
+
+_SHORT_DATES = (
+    (r"^(\d{4})(\d\d)(\d\d)$", r"\1-\2-\3"),
+    (r"^(\d{4})-(\d)-(\d\d?)$", r"\1-0\2-\3"),
+    (r"^(\d{4}-\d\d)-(\d)$", r"\1-0\2"),
+)
+
+
+def _dates(texts: pa.Array, to: pa.DataType) -> pa.Array:
+    """Parse dates, whose months and days may have one digit or no hyphens, and the days of timestamps."""
+    for short in _SHORT_DATES:
+        texts = pc.replace_substring_regex(texts, *short)
+    has_time = pc.fill_null(pc.match_substring_regex(texts, r"^\d{4}-\d\d-\d\d[T ]\d\d:"), False)
+    if not pc.any(has_time).as_py():
+        return pc.cast(texts, to)
+    nothing = pa.scalar(None, texts.type)
+    moments = _timestamps(pc.if_else(has_time, texts, nothing), pa.timestamp("us"))
+    return pc.coalesce(pc.cast(pc.if_else(has_time, nothing, texts), to), pc.cast(moments, to, safe=False))
+
+
+_TRUE = ["t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"]
+_FALSE = ["f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"]
+
+
+def _truths(texts: pa.Array) -> pa.Array:
+    """Give truth values the texts that Arrow knows."""
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(texts))
+    for known in (_TRUE, _FALSE):
+        texts = pc.if_else(pc.is_in(words, pa.array(known, words.type)), known[-1], texts)
+    return texts
+
+
+_UNIT_NAMES = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
 
 
 def _timestamps(texts: pa.Array, to: pa.DataType) -> pa.Array:
@@ -163,7 +210,8 @@ def _timestamps(texts: pa.Array, to: pa.DataType) -> pa.Array:
     for unit in (to.unit, "us", "ns"):
         for zone in (to.tz, None if to.tz else "UTC"):
             try:
-                return pc.cast(texts, pa.timestamp(unit, zone))
+                parsed = pc.cast(texts, pa.timestamp(unit, zone))
+                return parsed if unit == to.unit else pc.floor_temporal(parsed, unit=_UNIT_NAMES[to.unit])
             except pa.ArrowInvalid as error:
                 failure = error
     raise failure

@@ -103,13 +103,15 @@ def axis_of(arrow_type: pa.DataType) -> Axis | None:
 
 
 def position_of(value: pa.Scalar, arrow_type: pa.DataType) -> Position | None:
-    """Return where a constant lies on the axis of a type, None if the types do not compare.
+    """Return where a constant lies on the axis of a type, None if it is null or the types do not compare.
 
     Raises
     ------
     pa.ArrowInvalid
         If text is meant as a date or time, and is none.
     """
+    if not value.is_valid:
+        return None
     if pa.types.is_integer(arrow_type):
         return _number(value)
     if pa.types.is_decimal(arrow_type):
