@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+from decimal import Decimal
 from pathlib import Path
 
 import lance
@@ -221,3 +222,24 @@ def test_tables_do_not_take_over_where_the_statistics_of_a_file_are(tmp_path: Pa
     with pytest.raises(InvalidInputError, match=r"lance\.seed\.x"):
         table.update_schema_metadata({"lance.seed.x": "1:8192"})
     assert table.update_schema_metadata({"lance.seed.x": None, "more": "2"}) == {"mine": "1", "more": "2"}
+
+
+@pytest.mark.parametrize("arrow_type", [pa.decimal128(10, -2), pa.decimal128(38, -2), pa.decimal256(76, -3)], ids=str)
+@pytest.mark.parametrize("version", ["2.0", "2.2"])
+def test_decimals_of_negative_scale_are_filtered(tmp_path: Path, arrow_type: pa.DataType, version: str) -> None:
+    unit = 10**-arrow_type.scale
+    values = pa.array(
+        [None if i % 11 == 0 else Decimal((i * 7919 % 500 - 200) * unit) for i in range(1000)], arrow_type
+    )
+    table = pa.table({"a": values, "s": pa.StructArray.from_arrays([values], ["x"]), "k": range(1000)})
+    ours = lance_format.write_dataset(table, tmp_path, data_storage_version=version)
+    reference = lance.dataset(tmp_path)
+    for text in (
+        "a is null",
+        "s.x is not null and k < 50",
+        f"a > {10 * unit}",
+        f"s.x = {50 * unit}",
+        "a < 0",
+        "a = s.x",
+    ):
+        assert ours.to_table(filter=text) == reference.to_table(filter=text), text

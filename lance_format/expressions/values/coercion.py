@@ -116,7 +116,7 @@ def position_of(value: pa.Scalar, arrow_type: pa.DataType) -> Position | None:
         return _number(value)
     if pa.types.is_decimal(arrow_type):
         number = _number(value, shortest=True)
-        return number if number is None or isinstance(number, float) else number * 10**arrow_type.scale
+        return number if number is None or isinstance(number, float) else number * Fraction(10) ** arrow_type.scale
     if pa.types.is_date(arrow_type) or pa.types.is_timestamp(arrow_type):
         seconds = _seconds(value, getattr(arrow_type, "tz", None))
         if seconds is None:

@@ -41,7 +41,17 @@ def compare(operator: ComparisonOperator, left: Any, right: Any) -> Any:
     """
     if pa.types.is_floating(left.type):
         return _compare_floats(operator, left, right)
+    if pa.types.is_decimal(left.type) and left.type.scale < 0:
+        left, right = _digits(left), _digits(right)
     return _KERNELS[operator](left, right)
+
+
+def _digits(decimals: Any) -> Any:
+    """Return the digits of decimals as decimals without a scale; Arrow compares none of a negative one."""
+    if isinstance(decimals, pa.Scalar):
+        return _digits(pa.array([decimals.as_py()], decimals.type))[0]
+    make = pa.decimal128 if pa.types.is_decimal128(decimals.type) else pa.decimal256
+    return decimals.view(make(decimals.type.precision, 0))
 
 
 def _compare_floats(operator: ComparisonOperator, left: Any, right: Any) -> Any:
