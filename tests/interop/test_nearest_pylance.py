@@ -375,3 +375,21 @@ def test_a_column_of_the_name_of_the_distance(tmp_path: Path) -> None:
     table = lance_format.write_dataset(rows, tmp_path / "t.lance")
     with pytest.raises(InvalidInputError, match="has a column '_distance'"):
         table.to_table(nearest={"column": "v", "q": QUERY})
+
+
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ"])
+@pytest.mark.parametrize("num_to_merge", [None, 0])
+def test_an_index_without_rows_has_no_files(tmp_path: Path, kind: str, num_to_merge: int | None) -> None:
+    vectors = np.random.default_rng(5).normal(size=(300, 4)).astype(np.float32)
+    table = pa.table({"id": range(300), "v": pa.FixedSizeListArray.from_arrays(vectors.ravel(), 4)})
+    reference = lance.write_dataset(table, tmp_path)
+    reference.create_index("v", kind, num_partitions=1, num_sub_vectors=2, train=False)
+    nearest = {"column": "v", "q": vectors[7], "k": 3}
+    ours = lance_format.dataset(tmp_path)
+    assert ours.to_table(["id"], nearest=nearest) == lance.dataset(tmp_path).to_table(["id"], nearest=nearest)
+    ours.optimize.optimize_indices(num_indices_to_merge=num_to_merge)
+    nearest["refine_factor"] = 100
+    found = [library.dataset(tmp_path).to_table(["id"], nearest=nearest)["id"] for library in (lance_format, lance)]
+    assert found[0] == found[1]
+    assert len(ours.list_indices()) == 1
+    assert "by the index" in ours.scanner(nearest=nearest).explain_plan()

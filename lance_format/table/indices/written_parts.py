@@ -162,7 +162,8 @@ def plan_row_update(
         lacking |= covered[first]
     for merged in covered[first:]:
         lacking |= merged
-    replaced = tuple(index.uuid for index in parts[first:])
+    # parts without rows may have no files, which pylance looks for beside other parts
+    replaced = tuple(index.uuid for number, index in enumerate(parts) if number >= first or not covered[number].any())
     details = kind.stored_details(table, parts[-1])
     return PlannedIndexPart(parts[0].name, path[-1].id, kind.name, details, replaced), np.flatnonzero(lacking).tolist()
 

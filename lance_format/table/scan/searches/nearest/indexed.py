@@ -243,7 +243,8 @@ def _united(found: Sequence[Hits]) -> Hits:
 
 
 def _is_of(index: IndexMetadata, field_id: int) -> bool:
-    return index.fields == (field_id,) and index.fragment_ids is not None
+    """Return whether a part is of a column, and has files: one that pylance has not trained covers no fragment."""
+    return index.fields == (field_id,) and bool(index.fragment_ids)
 
 
 def _metric_of(table: TableVersion, part: IndexMetadata, nearest: Nearest) -> str:
