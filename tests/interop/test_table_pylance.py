@@ -307,3 +307,14 @@ def test_plain_data_without_hints_is_read_where_its_encodings_are_known(tmp_path
     table = pa.table({"a": [3, 1, 2], "s": ["x", None, "z"]})
     lance.write_dataset(table, str(tmp_path))
     assert assert_same(tmp_path).to_table() == table
+
+
+def test_slices_with_items_of_type_null_are_cast(tmp_path: Path) -> None:
+    lists = pa.array([[None], None, [None, None]] * 2, pa.list_(pa.null()))
+    views = pa.array(["a", "b", None] * 2, pa.string_view())
+    structs = pa.StructArray.from_arrays([lists, views], ["x", "y"])
+    table = pa.table({"a": structs, "b": lists, "c": pa.array(range(6), pa.int32())}).slice(2, 3)
+    wanted = pa.schema([table.schema.field("a"), table.schema.field("b"), pa.field("c", pa.int64())])
+    for number, data in enumerate((table, table.to_batches()[0], iter(table.to_batches()))):
+        lance_format.write_dataset(data, str(tmp_path / str(number)), schema=wanted)
+        assert assert_same(tmp_path / str(number)).to_table().to_pylist() == table.to_pylist()

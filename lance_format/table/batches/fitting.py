@@ -138,9 +138,24 @@ def _conform_column(column: pa.Array, field: Field, first_row: int) -> pa.Array:
     if differences:
         raise SchemaMismatchError("; ".join(differences))
     try:
-        return arrange(column, expected).cast(expected)
+        return unsliced(arrange(column, expected)).cast(expected)
     except pa.ArrowException as error:
         raise SchemaMismatchError(f"column {field.name!r} is {column.type}; {expected} is needed: {error}") from error
+
+
+def unsliced(array: pa.Array) -> pa.Array:
+    """Return an array to be cast: one with items of type null from its start on, since Arrow's casts lose them else.
+
+    Parameters
+    ----------
+    array : pa.Array
+    """
+    return pa.concat_arrays([array, array[:0]]) if _has_nulls_only(array.type) else array
+
+
+def _has_nulls_only(arrow_type: pa.DataType) -> bool:
+    children = (arrow_type.field(number).type for number in range(arrow_type.num_fields))
+    return pa.types.is_null(arrow_type) or any(map(_has_nulls_only, children))
 
 
 def arrange(array: pa.Array, wanted: pa.DataType) -> pa.Array:

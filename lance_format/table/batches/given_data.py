@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_format.errors import InvalidInputError, SchemaMismatchError
+from lance_format.table.batches.fitting import unsliced
 
 
 def to_batches(data: Any, schema: pa.Schema | None) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
@@ -97,7 +98,14 @@ def _fitting(batches: Iterable[Any], schema: pa.Schema) -> Iterable[pa.RecordBat
 
 
 def _cast(data: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table | pa.RecordBatch:
+    columns = [_unsliced_column(column) for column in data.columns]
     try:
-        return data.cast(schema)
+        return type(data).from_arrays(columns, schema=data.schema).cast(schema)
     except (pa.ArrowException, ValueError) as error:
         raise SchemaMismatchError(f"the data cannot be cast to the schema that was given: {error}") from error
+
+
+def _unsliced_column(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([unsliced(chunk) for chunk in column.chunks], column.type)
+    return unsliced(column)
