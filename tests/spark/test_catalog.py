@@ -506,12 +506,18 @@ def test_options_do_not_replace_what_a_name_says(versions: Catalog) -> None:
         "SELECT * FROM @.t WITH (columns = '[\"id\"]')", "option 'columns' is for paths: select the columns"
     )
     versions.refuses("SELECT * FROM @.t.files WITH (metadata_table = 'tags')", "option 'metadata_table'")
+    versions.refuses(
+        "SELECT * FROM @.t WITH (readChangeFeed = true, startingVersion = 1)", "'readChangeFeed' is for paths.*CHANGES FROM"
+    )
+    assert versions.sql(f"{count} WITH (readChangeFeed = false)") == [(2,)]
     assert versions.sql(f"{count} WITH (path = 'file:{versions.path('t')}/')") == [(2,)]
     assert versions.sql("SELECT count(*) FROM @.t.branch_b WITH (branch = 'b')") == [(2,)]
     with pytest.raises(PySparkException, match="option 'version'"):
         read.options(versionAsOf="1", version="2").table(f"{versions.name}.db.t").collect()
     with pytest.raises(PySparkException, match="option 'path'"):
         versions.spark.readStream.option("path", other).table(f"{versions.name}.db.t")
+    with pytest.raises(PySparkException, match="option 'readChangeFeed' is for paths"):
+        versions.spark.readStream.option("readChangeFeed", "true").table(f"{versions.name}.db.t")
 
 
 def test_options_choose_versions_with_the_columns_of_now(versions: Catalog) -> None:

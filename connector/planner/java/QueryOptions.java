@@ -11,6 +11,7 @@ import org.apache.hadoop.fs.Path;
  */
 final class QueryOptions {
   private static final String[] COLUMNS = {"columns", "metadata_columns"};
+  private static final String CHANGES = "readChangeFeed";
   private static final String[] CHOICES = {"branch", "version", "tag", "timestamp"};
 
   private QueryOptions() {}
@@ -36,6 +37,11 @@ final class QueryOptions {
     if (given.containsKey("metadata_table") && !own.containsKey("metadata_table")) {
       throw new IllegalArgumentException("the option 'metadata_table' is for paths: name the metadata table of a table of"
           + " a catalog, as t." + given.get("metadata_table"));
+    }
+    String changes = (String) given.getOrDefault(CHANGES, "false");
+    if (!changes.equalsIgnoreCase("false") && !own.containsKey(CHANGES)) {
+      throw new IllegalArgumentException("the option '" + CHANGES + "' is for paths: read the changes of a table that has a"
+          + " name as in SELECT * FROM t CHANGES FROM VERSION 3, or load its path");
     }
     refuseOther("metadata_table", own, given);
     for (int i = 0; i < CHOICES.length; i++) refuseOther(CHOICES[i], own, given);
