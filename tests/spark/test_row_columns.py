@@ -13,7 +13,7 @@ from pyspark.sql import types as t
 
 import lance_format
 from lance_format.proto import table_pb2
-from tests.spark.conftest import load, overwrite
+from tests.spark.conftest import Catalog, load, overwrite
 from tests.table.builders import with_checksum
 
 ALL = ["_rowid", "_rowaddr", "_fragid", "_row_created_at_version", "_row_last_updated_at_version", "_rowoffset"]
@@ -92,3 +92,21 @@ def test_they_are_not_written(spark: SparkSession, path: str, tmp_path: Path) ->
         overwrite(df, str(tmp_path / "other"))
     with pytest.raises(PySparkException, match=r"column '_rowid' \(bigint\) is not in the table"):
         df.write.format("lance").mode("append").save(path)
+
+
+@pytest.mark.parametrize("stable", ["false", "true"], ids=["addresses", "stable ids"])
+@pytest.mark.parametrize("text", ["", "repeat('x', 500)"], ids=["all columns are read", "columns are kept"])
+def test_an_update_may_name_them(catalog: Catalog, stable: str, text: str) -> None:
+    properties = f"TBLPROPERTIES ('enable_stable_row_ids' = '{stable}')"
+    catalog.sql(f"CREATE TABLE @.t (id INT, n INT, s STRING) {properties}")
+    for first in (0, 3):
+        rows = f"SELECT CAST(id AS INT), CAST(id AS INT), {text or 'NULL'} FROM range({first}, {first + 3}, 1, 1)"
+        catalog.sql(f"INSERT INTO @.t {rows}")
+    before = catalog.sql("SELECT id, s FROM @.t ORDER BY id")
+    catalog.sql("UPDATE @.t SET n = 10 + _rowaddr WHERE _rowid = 1")
+    catalog.sql("UPDATE @.t SET n = 20 WHERE _fragid = 1L AND id = 4")
+    assert catalog.sql("SELECT n FROM @.t ORDER BY id") == [(0,), (11,), (2,), (3,), (20,), (5,)]
+    assert catalog.sql("SELECT id, s FROM @.t ORDER BY id") == before
+    catalog.refuses(
+        "MERGE INTO @.t USING (SELECT 2 AS r) ON t._rowid = r WHEN MATCHED THEN UPDATE SET n = 7", "hidden.*_rowid"
+    )

@@ -6,6 +6,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.ProjectingInternalRow;
+import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import scala.Option;
 import scala.collection.immutable.Seq;
@@ -29,16 +30,34 @@ final class DeltaRows {
     this.address = address;
   }
 
-  /** Rows that have the values of all columns, or of none if they are deleted. */
+  /**
+   * Rows that have the values of all columns, or of none if they are deleted. If a statement names hidden columns, Spark
+   * may have all of them among those of its rows.
+   */
   static DeltaRows of(WriteDelta delta) {
     int address = ((Integer) ordinals(delta.projections().rowIdProjection()).get(0)).intValue();
     List none = Collections.EMPTY_LIST;
     Option projection = delta.projections().rowProjection();
     if (projection.isEmpty()) return new DeltaRows(none, none, none, none, address);
-    List ordinals = ordinals((ProjectingInternalRow) projection.get());
-    String[] names = ((ProjectingInternalRow) projection.get()).schema().fieldNames();
-    return new DeltaRows(
-        ordinals, Arrays.asList(names), ChangedColumns.of(delta.query(), ordinals, names), none, address);
+    String[] given = ((ProjectingInternalRow) projection.get()).schema().fieldNames();
+    List places = ordinals((ProjectingInternalRow) projection.get());
+    List stored = Arrays.asList(((Delta) delta.write().get()).operation.schema.fieldNames());
+    List ordinals = new ArrayList();
+    List names = new ArrayList();
+    for (int i = 0; i < given.length; i++) {
+      if (!stored.contains(given[i]) && delta.query() instanceof MergeRows) throw refusal(given[i]);
+      if (!stored.contains(given[i])) continue;
+      ordinals.add(places.get(i));
+      names.add(given[i]);
+    }
+    String[] columns = (String[]) names.toArray(new String[0]);
+    return new DeltaRows(ordinals, names, ChangedColumns.of(delta.query(), ordinals, columns), none, address);
+  }
+
+  /** Spark plans clauses whose rows have other columns than their output. */
+  private static UnsupportedOperationException refusal(String hidden) {
+    return new UnsupportedOperationException("MERGE cannot name hidden columns of its target, such as " + hidden
+        + ": Spark loses them; nothing was changed. Name the rows by other columns");
   }
 
   private static List ordinals(ProjectingInternalRow projection) {

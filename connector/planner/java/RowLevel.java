@@ -22,7 +22,7 @@ final class RowLevel implements RowLevelOperationBuilder, SupportsDelta {
   private static final String ADDRESS = "_rowaddr";
 
   final Map options;
-  private final StructType schema;
+  final StructType schema;
   private final Facts facts;
   private final RowLevelOperation.Command command;
 
