@@ -507,7 +507,8 @@ def test_options_do_not_replace_what_a_name_says(versions: Catalog) -> None:
     )
     versions.refuses("SELECT * FROM @.t.files WITH (metadata_table = 'tags')", "option 'metadata_table'")
     versions.refuses(
-        "SELECT * FROM @.t WITH (readChangeFeed = true, startingVersion = 1)", "'readChangeFeed' is for paths.*CHANGES FROM"
+        "SELECT * FROM @.t WITH (readChangeFeed = true, startingVersion = 1)",
+        "'readChangeFeed' is for paths.*CHANGES FROM",
     )
     assert versions.sql(f"{count} WITH (readChangeFeed = false)") == [(2,)]
     assert versions.sql(f"{count} WITH (path = 'file:{versions.path('t')}/')") == [(2,)]

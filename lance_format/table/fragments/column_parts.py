@@ -10,6 +10,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_format.blob_fields import format_of
 from lance_format.datatypes import UNASSIGNED, Field, Schema
@@ -155,15 +156,25 @@ def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_row
         return whole
     if field.logical_type != "struct":
         return _combine_items(field, parts)
-    first = parts[0][1]  # All parts are null in the same rows, except in deleted ones, which are arbitrary.
     children = []
     for child in field.children:
         held = [(_child(part, child), array) for part, array in parts if _child(part, child) is not None]
         pieces = [(node, array.field(node.name)) for node, array in held if node is not None]
         children.append(combine_parts(child, pieces, num_rows))
     arrow_fields = [child.to_storage() for child in field.children]
-    mask = first.is_null() if first.null_count else None
+    mask = _struct_mask([array for _, array in parts])
     return pa.StructArray.from_arrays(children, fields=arrow_fields, mask=mask)
+
+
+def _struct_mask(parts: Sequence[pa.Array]) -> pa.Array | None:
+    """Return which rows are null in all parts, None if none is.
+
+    Parts of files are null in the same rows, except in deleted ones, which are arbitrary. One that no file has is null
+    in all rows.
+    """
+    if not all(part.null_count for part in parts):
+        return None
+    return functools.reduce(pc.and_, [part.is_null() for part in parts])
 
 
 def remainder(field: Field, held: Field) -> Field | None:

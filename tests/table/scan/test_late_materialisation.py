@@ -238,3 +238,12 @@ def test_a_filter_over_small_fragments_reads_what_a_limit_needs(tmp_path: Path) 
         (1, 1, 1),
         (300, 300, 300),
     ]
+
+
+def test_a_filter_by_a_field_that_no_file_has_keeps_the_others(tmp_path: Path) -> None:
+    path, rows = str(tmp_path / "t.lance"), [{"a": 1}, None, {"a": None}]
+    lance_format.write_dataset(pa.table({"r": pa.array(rows, pa.struct([("a", pa.int32())]))}), path)
+    dataset = lance_format.dataset(path)
+    dataset.add_columns(pa.schema([pa.field("r", pa.struct([("c", pa.int64())]))]))
+    read = lance_format.dataset(path).to_table(columns=["r.a", "r.c"], filter="r.c IS NULL")
+    assert read.column("r.a").to_pylist() == [1, None, None]
