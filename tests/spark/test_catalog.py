@@ -776,3 +776,19 @@ def test_options_of_a_catalog_are_known(planner: SparkSession) -> None:
 def test_without_the_planner_a_catalog_says_so(catalog: Catalog) -> None:
     catalog.spark.conf.set(PLANNER, "false")
     catalog.refuses("CREATE TABLE @.t (id INT)", "need the planner")
+
+
+def test_fields_that_are_added_to_structs(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t (id INT, r STRUCT<a: INT, b: STRING>, l ARRAY<STRUCT<a: INT>>)")
+    catalog.sql(
+        "INSERT INTO @.t VALUES (1, named_struct('a', 1, 'b', 'x'), array(named_struct('a', 1))), (2, null, null)"
+    )
+    catalog.sql("ALTER TABLE @.t ADD COLUMN r.c BIGINT")
+    assert catalog.sql("SELECT id, r.c FROM @.t WHERE r IS NOT NULL") == [(1, None)]
+    assert catalog.sql("SELECT id FROM @.t WHERE r IS NULL") == [(2,)]
+    assert catalog.sql("SELECT r.c, count(*) FROM @.t WHERE r IS NOT NULL GROUP BY r.c") == [(None, 1)]
+    catalog.sql("INSERT INTO @.t VALUES (3, named_struct('a', 3, 'b', 'y', 'c', 7L), null)")
+    assert catalog.sql("SELECT id, r.c FROM @.t WHERE r IS NOT NULL ORDER BY id") == [(1, None), (3, 7)]
+    later = pa.list_(pa.struct([("z", pa.int32())]))
+    lance_format.dataset(catalog.path("t")).add_columns(pa.schema([("l", later)]))
+    assert catalog.sql("SELECT id, l.z FROM @.t WHERE l IS NOT NULL") == [(1, [None])]

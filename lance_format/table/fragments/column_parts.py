@@ -10,7 +10,6 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_format.blob_fields import format_of
 from lance_format.datatypes import UNASSIGNED, Field, Schema
@@ -83,14 +82,26 @@ class _Same:
         return isinstance(other, _Same) and other.schema is self.schema
 
 
-def column_parts(schema: Schema, files: Sequence[DataFile]) -> ColumnParts:
+def column_parts(schema: Schema, files: Sequence[DataFile], table: Schema) -> ColumnParts:
     """Return the parts of some columns that each data file of a fragment holds.
+
+    If no file holds any wanted field of a struct, or of the items of a list, another field is among the parts, which
+    tells the nulls of the struct and the lengths of the lists.
 
     For one schema object the result is computed once for all fragments with the same fields in the same columns of
     files. Very wide schemas are not cached, since that would take too much memory.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns, possibly without some of their fields.
+    files : sequence of DataFile
+    table : Schema
+        All columns of the table.
     """
     find = _find_known_parts if len(schema.fields) <= _REMEMBERED_FIELDS else _find_parts
-    return find(_Same(schema), tuple([(file.fields, file.column_indices, _may_lack_columns(file)) for file in files]))
+    places = tuple([(file.fields, file.column_indices, _may_lack_columns(file)) for file in files])
+    return find(_Same(schema), places, _Same(table))
 
 
 def _may_lack_columns(file: DataFile) -> bool:
@@ -99,23 +110,50 @@ def _may_lack_columns(file: DataFile) -> bool:
     return _NO_COLUMN in file.column_indices and version is not None and version.has_array_encodings
 
 
-def _find_parts(same: _Same, files: Sequence[tuple[tuple[int, ...], tuple[int, ...], bool]]) -> ColumnParts:
-    held = {}
+def _find_parts(
+    same: _Same, files: Sequence[tuple[tuple[int, ...], tuple[int, ...], bool]], table: _Same
+) -> ColumnParts:
+    own: list[frozenset[int]] = []
     known = frozenset({UNASSIGNED})
-    for position, (fields, columns, may_lack) in enumerate(files):
+    for fields, columns, may_lack in files:
         ids = frozenset(fields) - known  # Early releases reused ids; the reference reads the first file that has one.
         if may_lack:
-            leaves = {one for field in same.schema.fields for one in _leaves_outside_of_lists(field)}
+            leaves = {one for field in table.schema.fields for one in _leaves_outside_of_lists(field)}
             ids -= {one for one, column in zip(fields, columns, strict=True) if column == _NO_COLUMN and one in leaves}
         known |= ids
+        own.append(ids)
+    whole = {field.id: field for field in table.schema.fields}
+    wanted = [_with_witness(field, whole.get(field.id), known) for field in same.schema.fields]
+    held = {}
+    for position, ((fields, columns, _), ids) in enumerate(zip(files, own, strict=True)):
         numbers = dict(zip(fields, columns or (-1,) * len(fields), strict=True))
-        found = [part for field in same.schema.fields if (part := _held(field, ids)) is not None]
+        found = [part for field in wanted if (part := _held(field, ids)) is not None]
         if found:
             held[position] = [
                 ColumnProjection(part, {node.id: numbers[node.id] for node in part.walk() if node.id in numbers})
                 for part in found
             ]
     return ColumnParts(same.schema, held)
+
+
+def _with_witness(field: Field, whole: Field | None, held: frozenset[int]) -> Field:
+    """Return a field with one more field below each struct or list of which no file holds a wanted field."""
+    if not field.children or whole is None or is_packed(field) or format_of(field) is not None:
+        return field
+    there = {child.id: child for child in whole.children}
+    children = tuple(_with_witness(child, there.get(child.id), held) for child in field.children)
+    found = field if children == field.children else dataclasses.replace(field, children=children)
+    return found if _held(found, held) is not None else _witness(whole, held) or found
+
+
+def _witness(field: Field, held: frozenset[int]) -> Field | None:
+    """Return a field with the first field below it that files hold, of one value per row if there is any."""
+    if not field.children or is_packed(field) or format_of(field) is not None:
+        return field if field.id in held else None
+    found = [witness for child in field.children if (witness := _witness(child, held)) is not None]
+    plain = next((witness for witness in found if witness.logical_type == "struct" or not witness.children), None)
+    chosen = plain or next(iter(found), None)
+    return None if chosen is None else dataclasses.replace(field, children=(chosen,))
 
 
 def _leaves_outside_of_lists(field: Field) -> Iterator[int]:
@@ -156,25 +194,15 @@ def combine_parts(field: Field, parts: Sequence[tuple[Field, pa.Array]], num_row
         return whole
     if field.logical_type != "struct":
         return _combine_items(field, parts)
+    first = parts[0][1]  # All parts are null in the same rows, except in deleted ones, which are arbitrary.
     children = []
     for child in field.children:
         held = [(_child(part, child), array) for part, array in parts if _child(part, child) is not None]
         pieces = [(node, array.field(node.name)) for node, array in held if node is not None]
         children.append(combine_parts(child, pieces, num_rows))
     arrow_fields = [child.to_storage() for child in field.children]
-    mask = _struct_mask([array for _, array in parts])
+    mask = first.is_null() if first.null_count else None
     return pa.StructArray.from_arrays(children, fields=arrow_fields, mask=mask)
-
-
-def _struct_mask(parts: Sequence[pa.Array]) -> pa.Array | None:
-    """Return which rows are null in all parts, None if none is.
-
-    Parts of files are null in the same rows, except in deleted ones, which are arbitrary. One that no file has is null
-    in all rows.
-    """
-    if not all(part.null_count for part in parts):
-        return None
-    return functools.reduce(pc.and_, [part.is_null() for part in parts])
 
 
 def remainder(field: Field, held: Field) -> Field | None:

@@ -49,7 +49,9 @@ def take_fragments(
     opened : mapping of int to FragmentFiles
         Files that are open, by the ids of fragments; they stay open.
     """
-    for _, alike in itertools.groupby(fragments, lambda rows: column_parts(schema, rows.scan.fragment.files)):
+    for _, alike in itertools.groupby(
+        fragments, lambda rows: column_parts(schema, rows.scan.fragment.files, rows.scan.table)
+    ):
         left = list(alike)
         while left:
             group, left = left[:_MOST_TOGETHER], left[_MOST_TOGETHER:]
@@ -75,7 +77,7 @@ def take_alike(
         None if each has to be read for itself: there is one only, or too many, they hold the columns differently, or
         something is unusual or wrong.
     """
-    held = {column_parts(schema, rows.scan.fragment.files) for rows in fragments[: _MOST_TOGETHER + 1]}
+    held = {column_parts(schema, rows.scan.fragment.files, rows.scan.table) for rows in fragments[: _MOST_TOGETHER + 1]}
     if not 1 < len(fragments) <= _MOST_TOGETHER or len(held) > 1:
         return None
     (parts,) = held

@@ -50,6 +50,8 @@ class FragmentFiles:
         Of the table.
     bases : mapping of int to BasePath
         See `Manifest.bases`.
+    table : Schema
+        All columns of the table.
     counter : ReadCounter, optional
         Counts the reads.
     recovers : bool
@@ -62,6 +64,7 @@ class FragmentFiles:
         fragment: FragmentMetadata,
         cache: SearchCache,
         bases: Mapping[int, BasePath],
+        table: Schema,
         counter: ReadCounter | None = None,
         *,
         recovers: bool = False,
@@ -73,6 +76,7 @@ class FragmentFiles:
         self._fragment = fragment
         self._cache = cache
         self._bases = bases
+        self._table = table
         self._open: dict[DataFile, FileReader] = {}
         self._sources: dict[DataFile, HeldSource] = {}
 
@@ -220,7 +224,7 @@ class FragmentFiles:
         yield from self.reader(file).take_batches(columns, rows, batch_size=batch_size)
 
     def _parts(self, schema: Schema) -> ColumnParts:
-        return column_parts(schema, self._fragment.files)
+        return column_parts(schema, self._fragment.files, self._table)
 
     def _assemble(
         self, schema: Schema, parts: ColumnParts, pieces: Sequence[pa.RecordBatch], num_rows: int

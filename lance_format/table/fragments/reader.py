@@ -42,6 +42,8 @@ class FragmentReader:
         The columns, in output order.
     cache : SearchCache
         Of the table.
+    table : Schema
+        All columns of the table.
     bases : mapping of int to BasePath
         Directories of files that the parents of a branch wrote; see `Manifest.bases`.
     memory : dict
@@ -52,6 +54,7 @@ class FragmentReader:
     fragment: FragmentMetadata
     schema: Schema
     cache: SearchCache
+    table: Schema
     bases: Mapping[int, BasePath] = dataclasses.field(default_factory=dict)
     memory: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
@@ -91,15 +94,20 @@ class FragmentReader:
     def open(self, counter: ReadCounter | None = None) -> FragmentFiles:
         """Return the data files, which are opened on demand; a counter can measure their reads."""
         ahead: FragmentFiles | None = self.memory.pop("files", None)
-        return FragmentFiles(self.directory, self.fragment, self.cache, self.bases, counter) if ahead is None else ahead
+        return self._files(counter) if ahead is None else ahead
+
+    def _files(self, counter: ReadCounter | None = None, *, recovers: bool = False) -> FragmentFiles:
+        return FragmentFiles(
+            self.directory, self.fragment, self.cache, self.bases, self.table, counter, recovers=recovers
+        )
 
     def open_recovering(self) -> FragmentFiles:
         """Return the data files for a repair, which computes damaged checksums again where the data proves right."""
-        return FragmentFiles(self.directory, self.fragment, self.cache, self.bases, recovers=True)
+        return self._files(recovers=True)
 
     def open_ahead(self, schema: Schema, counter: ReadCounter) -> FragmentFiles:
         """Open the data files that have some columns, for the next call of `open`; return them."""
-        files = FragmentFiles(self.directory, self.fragment, self.cache, self.bases, counter)
+        files = self._files(counter)
         for file in files.parts(schema):
             files.reader(file)
         self.memory["files"] = files

@@ -66,7 +66,7 @@ def read_small_fragments(
     found: list[pa.RecordBatch | None] = [None] * len(scans)
     groups: dict[ColumnParts, list[int]] = {}
     for position, scan in enumerate(scans):
-        groups.setdefault(column_parts(schema, scan.fragment.files), []).append(position)
+        groups.setdefault(column_parts(schema, scan.fragment.files, scan.table), []).append(position)
     for parts, positions in groups.items():
         _read_alike(parts, scans, positions, counter, found)
     return found

@@ -104,7 +104,7 @@ class TableVersion:
 
     def scan(self, fragment: FragmentMetadata, schema: Schema) -> FragmentReader:
         """Return a reader of some columns of a fragment."""
-        return FragmentReader(self.directory, fragment, schema, self.cache, self.manifest.bases)
+        return FragmentReader(self.directory, fragment, schema, self.cache, self.manifest.schema, self.manifest.bases)
 
     def num_rows(self, fragments: Sequence[FragmentMetadata] | None = None) -> npt.NDArray[np.int64]:
         """Count the live rows of fragments. Files are opened only if the manifest lacks their numbers.
