@@ -136,6 +136,11 @@ def _find_parts(
     return ColumnParts(same.schema, held)
 
 
+def holds_any(field: Field, ids: frozenset[int]) -> bool:
+    """Return whether some of the fields of these ids are below a field."""
+    return _held(field, ids) is not None
+
+
 def _with_witness(field: Field, whole: Field | None, held: frozenset[int]) -> Field:
     """Return a field with one more field below each struct or list of which no file holds a wanted field."""
     if not field.children or whole is None or is_packed(field) or format_of(field) is not None:

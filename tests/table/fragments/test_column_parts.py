@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_format
-from lance_format import LanceDataset
+from lance_format import LanceDataset, NotSupportedError
 
 _INNER = pa.struct([("d", pa.int32()), ("e", pa.string())])
 _ROWS: list[dict[str, Any]] = [
@@ -67,3 +67,15 @@ def test_filters(table: LanceDataset, predicate: str, rows: list[int]) -> None:
         found = table.to_table(columns=[column], filter=predicate)[column].to_pylist()
         assert found == [values[row] for row in rows]
         assert table.count_rows(filter=predicate) == len(rows)
+
+
+def test_the_last_field_that_files_hold_is_not_dropped(table: LanceDataset) -> None:
+    table.drop_columns(["r.n.d"])
+    version = table.version
+    for names in (["r.n.e"], ["l.item.a"], ["r.a", "r.n.e"]):
+        with pytest.raises(NotSupportedError, match="would be left that has values in fragment 0"):
+            table.drop_columns(names)
+    assert lance_format.dataset(table.uri).version == version
+    table.drop_columns(["r.n"])
+    table.drop_columns(["l"])
+    assert table.to_table().num_columns == 1

@@ -25,6 +25,7 @@ from lance_format.table.changes.columns.column_source import ColumnSource
 from lance_format.table.format.column_names import check_new_names
 from lance_format.table.format.field_paths import find_field
 from lance_format.table.format.fragment import without_dropped_files
+from lance_format.table.fragments.column_parts import holds_any
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.tasks import divide_fragments
@@ -48,6 +49,8 @@ def drop_columns(table: TableVersion, names: Sequence[str]) -> TableVersion:
     ------
     InvalidInputError
         If there is no such column, or none would be left.
+    NotSupportedError
+        If files would hold nothing of a struct or a list that stays, so that its nulls would be lost.
     """
     schema = table.manifest.schema
     if isinstance(names, str) or not names:
@@ -56,7 +59,28 @@ def drop_columns(table: TableVersion, names: Sequence[str]) -> TableVersion:
     fields = _without(schema.fields, dropped)
     if not fields:
         raise InvalidInputError("all columns would be dropped; a table needs one at least")
+    kept = {node.id: node for field in fields for node in field.walk()}
+    narrowed = [(node, kept[node.id]) for field in schema.fields for node in field.walk() if node.id in kept]
+    _check_witnesses(table, [(before, after) for before, after in narrowed if before != after])
     return table.commit(Project(Schema(fields, schema.metadata), preserves_nullability=True))
+
+
+def _check_witnesses(table: TableVersion, narrowed: Sequence[tuple[Field, Field]]) -> None:
+    """Check that files hold something of the structs and lists that lose fields, as far as they do."""
+    if not narrowed:
+        return
+    seen: set[tuple[tuple[int, ...], ...]] = set()
+    for fragment in table.manifest.fragments:
+        held = tuple(file.fields for file in fragment.files)
+        ids = frozenset(itertools.chain(*held))
+        for before, after in narrowed if held not in seen else ():
+            if holds_any(before, ids) and not holds_any(after, ids):
+                raise NotSupportedError(
+                    f"no field of {before.name!r} would be left that has values in fragment {fragment.id}, where these"
+                    f" tell which rows of {before.name!r} are null: update another of its fields first, or drop"
+                    f" {before.name!r}; nothing was changed"
+                )
+        seen.add(held)
 
 
 def alter_columns(table: TableVersion, alterations: Sequence[Mapping[str, Any]]) -> TableVersion:
