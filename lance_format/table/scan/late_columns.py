@@ -23,6 +23,7 @@ _MOST_OF_FRAGMENT = 1024
 _MOST_ROWS = 8 * 1024
 _MOST_BYTES = 16 * 1024 * 1024
 """Maximum numbers of rows that wait, of each fragment and together, and of bytes of columns of the filter."""
+_GROWTH = 4
 _MOST_SEEN = 1024 * 1024
 """Number of rows that are tested while some wait: of large fragments, the calls that waiting saves do not matter."""
 
@@ -52,6 +53,7 @@ class LateColumns:
         self._may_wait = may_wait
         self._waiting: list[ScannedRows] = []
         self._num_rows = self._num_bytes = self._waits_since = 0
+        self._together = 1  # It grows, so that the first rows arrive early.
 
     def whole(self, batch: pa.RecordBatch, rows: LiveRows) -> Iterator[ScannedRows]:
         """Take rows that have all columns."""
@@ -80,7 +82,7 @@ class LateColumns:
 
     def end_fragments(self, stack: contextlib.ExitStack) -> Iterator[ScannedRows]:
         """Complete rows that have waited enough after some fragments, and close the files for which none wait."""
-        is_enough = len(self._waiting) >= self._pace.together or len(self.opened) >= MAX_FILES_TOGETHER
+        is_enough = len(self._waiting) >= self._together or len(self.opened) >= MAX_FILES_TOGETHER
         if is_enough or self._pace.num_seen - self._waits_since >= _MOST_SEEN:
             yield from self.rest()
         if not self._waiting:
@@ -95,6 +97,7 @@ class LateColumns:
             for batch, rows in waiting:
                 yield from self._pieces(self.stages.join(batch), rows)
         elif waiting:
+            self._together = min(self._together * _GROWTH, MAX_FILES_TOGETHER)
             yield from self._complete_together(waiting)
 
     def _complete_together(self, waiting: Sequence[ScannedRows]) -> Iterator[ScannedRows]:

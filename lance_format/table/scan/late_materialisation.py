@@ -31,7 +31,7 @@ _GROUP_BYTES = 16 * 1024 * 1024
 """Maximum bytes of a group's filter columns that are part of the result."""
 
 _FEW_ROWS = 16
-"""So few rows of a fragment, which an index has found, mostly pass: reading all columns at once costs less."""
+"""So few rows of a larger fragment were mostly found by an index, and pass: reading all columns at once costs less."""
 
 
 def materialise(
@@ -59,10 +59,15 @@ def materialise(
         while len(left) and not window.is_over:
             group, left = left.cut(pace.group_rows)
             seen = Seen()
-            at_once = stages.are_whole and (pace.at_once or group.num_rows <= _FEW_ROWS)
+            at_once = stages.are_whole and (pace.at_once or _are_found(fragment, ranges))
             pace.num_seen += group.num_rows
             yield from (_at_once if at_once else _in_two_stages)(late, fragment, group, window, pace, seen)
             pace.observe(seen)
+
+
+def _are_found(fragment: OpenFragment, ranges: RowRanges) -> bool:
+    """Return whether ranges are some rows of a fragment that an index has probably found."""
+    return ranges.num_rows <= _FEW_ROWS and not ranges.is_all_of(fragment.scan.physical_rows())
 
 
 def small_together(fragments: Iterable[FragmentRanges], pace: Pace) -> Iterator[list[FragmentRanges]]:
@@ -94,7 +99,7 @@ def materialise_together(
 ) -> Iterator[ScannedRows]:
     """Materialise several small fragments at once, ignoring the certainty of ranges; see `materialise`."""
     stages, seen = late.stages, Seen()
-    at_once = stages.are_whole and (pace.at_once or all(ranges.num_rows <= _FEW_ROWS for _, ranges in group))
+    at_once = stages.are_whole and (pace.at_once or all(_are_found(*member) for member in group))
     read = stages.projection.source if at_once else stages.projection.filter_source
     pending: list[ScannedRows] = []
     size_bytes = 0
