@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +54,15 @@ def make_array(arrow_type: pa.DataType, num_rows: int, nulls: str, style: str, s
     else:
         numbers = rng.integers(-(2**62), 2**62, num_rows)
     return _build(arrow_type, numbers, mask)
+
+
+def flat_tables(sizes: Sequence[int], nulls: str) -> list[pa.Table]:
+    """Return tables of so many rows, with a column of each flat type that has values."""
+    types = {str(kind): kind for kind in FLAT_TYPES if not t.is_null(kind)}
+    return [
+        pa.table({name: make_array(kind, size, nulls, STYLES[seed % 3], seed) for name, kind in types.items()})
+        for seed, size in enumerate(sizes)
+    ]
 
 
 def same_values(found: pa.Table, expected: pa.Table) -> bool:

@@ -49,13 +49,11 @@ def take_fragments(
     opened : mapping of int to FragmentFiles
         Files that are open, by the ids of fragments; they stay open.
     """
-    for _, alike in itertools.groupby(
-        fragments, lambda rows: column_parts(schema, rows.scan.fragment.files, rows.scan.table)
-    ):
+    for parts, alike in itertools.groupby(fragments, lambda rows: _parts_of(rows, schema)):
         left = list(alike)
         while left:
             group, left = left[:_MOST_TOGETHER], left[_MOST_TOGETHER:]
-            found = take_alike(group, schema, counter, opened)
+            found = _take_together(parts, group, counter, opened)
             if found is not None:
                 yield found, group
                 continue
@@ -77,11 +75,21 @@ def take_alike(
         None if each has to be read for itself: there is one only, or too many, they hold the columns differently, or
         something is unusual or wrong.
     """
-    held = {column_parts(schema, rows.scan.fragment.files, rows.scan.table) for rows in fragments[: _MOST_TOGETHER + 1]}
-    if not 1 < len(fragments) <= _MOST_TOGETHER or len(held) > 1:
+    if len(fragments) > _MOST_TOGETHER:
         return None
-    (parts,) = held
-    if not parts.held:
+    held = {_parts_of(rows, schema) for rows in fragments}
+    return _take_together(held.pop(), fragments, counter, opened) if len(held) == 1 else None
+
+
+def _parts_of(rows: LiveRows, schema: Schema) -> ColumnParts:
+    return column_parts(schema, rows.scan.fragment.files, rows.scan.table)
+
+
+def _take_together(
+    parts: ColumnParts, fragments: Sequence[LiveRows], counter: ReadCounter | None, opened: OpenFiles
+) -> pa.RecordBatch | None:
+    """Read rows of fragments whose files hold the columns alike; see `take_alike`."""
+    if len(fragments) < 2 or not parts.held:
         return None
     with contextlib.ExitStack() as stack:
         holders = [stack.enter_context(_files_of(rows, counter, opened)) for rows in fragments]
@@ -90,7 +98,7 @@ def take_alike(
             pieces = []
             for number, columns in parts.held.items():
                 files = zip(fragments, holders, strict=True)
-                readers = [held.reader(rows.scan.fragment.files[number]) for rows, held in files]
+                readers = [holder.reader(rows.scan.fragment.files[number]) for rows, holder in files]
                 piece = take_joined(readers, columns, [rows.offsets for rows in fragments])
                 if piece is None:
                     return None

@@ -50,9 +50,9 @@ class LateColumns:
         self.opened: dict[int, FragmentFiles] = {}
         self._pace = pace
         self._counter = counter
-        self._may_wait = may_wait
+        self._may_wait = may_wait and bool(stages.late.fields)
         self._waiting: list[ScannedRows] = []
-        self._num_rows = self._num_bytes = self._waits_since = 0
+        self._waits_since = 0
         self._together = 1  # It grows, so that the first rows arrive early.
 
     def whole(self, batch: pa.RecordBatch, rows: LiveRows) -> Iterator[ScannedRows]:
@@ -64,7 +64,7 @@ class LateColumns:
     def passed(self, fragment: OpenFragment, group: Sequence[ScannedRows]) -> Iterator[ScannedRows]:
         """Take rows of a fragment that have the columns of the filter."""
         num_rows = sum(batch.num_rows for batch, _ in group)
-        if self._may_wait and self.stages.late.fields and num_rows <= _MOST_OF_FRAGMENT:
+        if self._may_wait and num_rows <= _MOST_OF_FRAGMENT:
             yield from self.few(group)
         elif group:
             yield from self.rest()
@@ -75,9 +75,9 @@ class LateColumns:
         if not self._waiting:
             self._waits_since = self._pace.num_seen
         self._waiting += passed
-        self._num_rows += sum(batch.num_rows for batch, _ in passed)
-        self._num_bytes += sum(batch.nbytes for batch, _ in passed)
-        if self._num_rows >= _MOST_ROWS or self._num_bytes >= _MOST_BYTES or not self._may_wait:
+        num_rows = sum(batch.num_rows for batch, _ in self._waiting)
+        num_bytes = sum(batch.nbytes for batch, _ in self._waiting)
+        if num_rows >= _MOST_ROWS or num_bytes >= _MOST_BYTES or not self._may_wait:
             yield from self.rest()
 
     def end_fragments(self, stack: contextlib.ExitStack) -> Iterator[ScannedRows]:
@@ -92,7 +92,6 @@ class LateColumns:
     def rest(self) -> Iterator[ScannedRows]:
         """Complete the rows that wait."""
         waiting, self._waiting = self._waiting, []
-        self._num_rows = self._num_bytes = 0
         if not self.stages.late.fields:
             for batch, rows in waiting:
                 yield from self._pieces(self.stages.join(batch), rows)

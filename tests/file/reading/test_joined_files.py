@@ -14,7 +14,7 @@ import lance_format
 from lance_format import ChecksumError, LanceError, StorageError
 from lance_format.file import ColumnProjection, FileReader, LanceFileWriter, column_indices, take_joined
 from lance_format.object_store.local import LocalStore
-from tests.arrays import FLAT_TYPES, NULLS, STYLES, make_array, same_values
+from tests.arrays import NULLS, flat_tables, same_values
 from tests.blobs import payloads
 from tests.blobs import table as blob_table
 from tests.nested_arrays import RandomValues, random_type
@@ -69,12 +69,7 @@ def _check(path: Path, tables: Sequence[pa.Table], version: str, seed: int) -> N
 @pytest.mark.parametrize("version", _VERSIONS)
 @pytest.mark.parametrize("nulls", NULLS)
 def test_flat_columns(nulls: str, version: str, tmp_path: Path) -> None:
-    types = {str(kind): kind for kind in FLAT_TYPES if not pa.types.is_null(kind)}
-    tables = [
-        pa.table({name: make_array(kind, size, nulls, STYLES[seed % 3], seed) for name, kind in types.items()})
-        for seed, size in enumerate(_SIZES)
-    ]
-    _check(tmp_path, tables, version, 1)
+    _check(tmp_path, flat_tables(_SIZES, nulls), version, 1)
 
 
 @pytest.mark.parametrize("version", _VERSIONS)

@@ -19,7 +19,7 @@ from lance_format.file import (
     read_small_files,
 )
 from lance_format.object_store.local import LocalStore
-from tests.arrays import FLAT_TYPES, NULLS, STYLES, make_array, same_values
+from tests.arrays import NULLS, flat_tables, same_values
 
 _VERSIONS = ("2.1", "2.2")
 _SIZES = (1, 3, 1, 2, 40, 1)
@@ -52,12 +52,7 @@ def _check(tables: list[pa.Table], path: Path, version: str) -> None:
 @pytest.mark.parametrize("version", _VERSIONS)
 @pytest.mark.parametrize("nulls", NULLS)
 def test_flat_columns(nulls: str, version: str, tmp_path: Path) -> None:
-    types = {str(kind): kind for kind in FLAT_TYPES if not pa.types.is_null(kind)}
-    tables = [
-        pa.table({name: make_array(kind, size, nulls, STYLES[seed % 3], seed) for name, kind in types.items()})
-        for seed, size in enumerate(_SIZES)
-    ]
-    _check(tables, tmp_path, version)
+    _check(flat_tables(_SIZES, nulls), tmp_path, version)
 
 
 def _nested(size: int, seed: int) -> pa.Table:
