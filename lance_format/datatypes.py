@@ -64,7 +64,7 @@ class Field:
     nullable: bool
     id: int = UNASSIGNED
     parent_id: int = TOP_LEVEL_PARENT
-    metadata: Mapping[bytes, bytes] = dataclasses.field(default_factory=dict)
+    metadata: Mapping[bytes, bytes] = dataclasses.field(default_factory=dict, hash=False)
     children: tuple[Field, ...] = ()
     extension_name: str = ""
     unenforced_primary_key: bool = False
@@ -194,7 +194,7 @@ class Schema:
     """The top-level fields of a file or table, and its metadata."""
 
     fields: tuple[Field, ...]
-    metadata: Mapping[bytes, bytes] = dataclasses.field(default_factory=dict)
+    metadata: Mapping[bytes, bytes] = dataclasses.field(default_factory=dict, hash=False)
 
     def walk(self) -> Iterator[Field]:
         """Yield all fields in depth-first pre-order."""

@@ -12,7 +12,7 @@ from typing import Any
 
 _WRITE = 2  # SYNC_FILE_RANGE_WRITE: begin, and wait for nothing.
 _PAGE_BYTES = 4096
-_STEP_BYTES = 128 * 1024
+_STEP_BYTES = 64 * 1024
 """A disk takes as long for fewer bytes."""
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from lance_format.compression import strategy
 from lance_format.compression.codec import CompressedChunks
 from lance_format.compression.options import CompressionOptions
-from lance_format.data_block import Bytes, Counts, FixedWidthBlock, ValueBlock, starts_of
+from lance_format.data_block import Bytes, Counts, FixedWidthBlock, ValueBlock
 from lance_format.kernels.pages import mini_block as kernels
 from lance_format.kernels.pages.mini_block import ALIGNMENT, LOG_BITS
 from lance_format.memory import empty
@@ -121,32 +121,19 @@ def _assemble(
     size_width = 4 if large_chunks else 2
     present = [level for level in levels if level is not None]
     header_bytes = 2 + 2 * len(present) + size_width * len(chunks.buffers)
-    pieces = [(level.buffers[0], level.sizes[0], 2) for level in present]
-    pieces += [(buffer, sizes, size_width) for buffer, sizes in zip(chunks.buffers, chunks.sizes, strict=True)]
-    chunk_bytes = np.full(len(chunks.num_values), _padded(header_bytes), np.int64)
-    within = []
-    for _, sizes, _ in pieces:
-        within.append(chunk_bytes.copy())
-        chunk_bytes += _padded(sizes)
+    parts = [*(level.buffers[0] for level in present), *chunks.buffers]
+    sizes = np.stack([*(level.sizes[0] for level in present), *chunks.sizes])
+    num_chunks = len(chunks.num_values)
+    chunk_bytes, words = empty(num_chunks, np.int64), empty(num_chunks, np.int64)
+    positions = np.empty((len(parts) + 1, num_chunks), np.int64)
+    total = kernels.plan_chunks(sizes, chunks.num_values, header_bytes, chunk_bytes, positions, words)
     _check_chunk_size(int(chunk_bytes.max()), large_chunks=large_chunks)
-    starts = starts_of(chunk_bytes)
-    data: Bytes = empty(int(chunk_bytes.sum()), np.uint8)
+    data: Bytes = empty(total, np.uint8)
     data.fill(_FILL)
-    position = starts.copy()
-    kernels.write_integers(counts if present else np.zeros_like(counts), 2, position, data)
-    position += 2
-    for (buffer, sizes, width), offset in zip(pieces, within, strict=True):
-        kernels.write_integers(sizes, width, position, data)
-        position += width
-        kernels.scatter(buffer, sizes, starts + offset, data)
-    logs = np.zeros(len(chunks.num_values), np.int64)
-    logs[:-1] = np.round(np.log2(chunks.num_values[:-1])).astype(np.int64)
-    words = ((chunk_bytes // ALIGNMENT - 1) << LOG_BITS) | logs
+    kernels.write_headers(counts, sizes, len(present), size_width, positions[0], data)
+    for index, part in enumerate(parts):
+        kernels.scatter(part, sizes[index], positions[index + 1], data)
     return words.astype(f"<u{size_width}").view(np.uint8), data
-
-
-def _padded(sizes: Counts | int) -> Counts:
-    return np.asarray((sizes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT)
 
 
 def _check_chunk_size(size: int, *, large_chunks: bool) -> None:

@@ -24,7 +24,7 @@ from google.protobuf.message import DecodeError
 
 from lance_format.blob_fields import NUM_DESCRIPTION_PARTS, marks_description
 from lance_format.byte_io import ByteRange, RangeReader
-from lance_format.datatypes import UNASSIGNED, Schema, parse_schema, serialize_fields, serialize_metadata
+from lance_format.datatypes import UNASSIGNED, Field, Schema, parse_schema, serialize_fields, serialize_metadata
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.container.scheduler import fetch
 from lance_format.file.container.zone_entries import CHECKSUMS_KEY, names_zones, without_zones
@@ -259,9 +259,17 @@ def _parse_message(data: bytes) -> file_pb2.FileDescriptor:
         raise CorruptFileError(f"the file descriptor is no valid protobuf message: {error}") from error
 
 
+@functools.lru_cache(maxsize=16)
+def _serialized_fields(fields: tuple[Field, ...]) -> file_pb2.Schema:
+    """Return a message with fields alone, which files of a table have in common; it must not be modified."""
+    return file_pb2.Schema(fields=serialize_fields(fields))
+
+
 def serialize_descriptor(schema: Schema, num_rows: int) -> bytes:
     """Serialize global buffer 0."""
-    message = file_pb2.Schema(fields=serialize_fields(schema.fields), metadata=serialize_metadata(schema.metadata))
+    message = file_pb2.Schema()
+    message.CopyFrom(_serialized_fields(schema.fields))
+    message.metadata.update(serialize_metadata(schema.metadata))
     return file_pb2.FileDescriptor(schema=message, length=num_rows).SerializeToString(deterministic=True)
 
 

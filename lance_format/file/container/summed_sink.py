@@ -9,9 +9,11 @@ from lance_format.checksums import RunningChecksum
 from lance_format.file.container.block_sums import sums_of
 from lance_format.file.container.seal import BLOCK_BYTES, Sums
 
+_GATHERED_BYTES = 64 * 1024
+
 
 class SummedSink:
-    """A `RangeWriter` that computes the checksums of what it passes on.
+    """A `RangeWriter` that computes the checksums of what it passes on. Little data waits for more.
 
     Parameters
     ----------
@@ -22,6 +24,8 @@ class SummedSink:
     def __init__(self, sink: RangeWriter, block_bytes: int = BLOCK_BYTES) -> None:
         self._sink = sink
         self._block_bytes = block_bytes
+        self._position = sink.position
+        self._gathered = bytearray()
         self._sums: list[int] = []
         self._open = RunningChecksum()
         self._open_bytes = 0
@@ -34,12 +38,25 @@ class SummedSink:
     @property
     def position(self) -> int:
         """See `RangeWriter`."""
-        return self._sink.position
+        return self._position
 
     def write(self, data: bytes | memoryview) -> None:
         """See `RangeWriter`."""
-        self._sink.write(data)
         view = memoryview(data).cast("B")
+        self._position += len(view)
+        if len(self._gathered) + len(view) < _GATHERED_BYTES:
+            self._gathered += view
+            return
+        self._write_gathered()
+        self._write_now(view)
+
+    def _write_gathered(self) -> None:
+        gathered, self._gathered = self._gathered, bytearray()
+        if gathered:
+            self._write_now(memoryview(gathered))
+
+    def _write_now(self, view: memoryview) -> None:
+        self._sink.write(view)
         position = 0
         if self._open_bytes:
             position = min(len(view), self._block_bytes - self._open_bytes)
@@ -52,6 +69,7 @@ class SummedSink:
 
     def end_region(self) -> Sums:
         """Return the checksums of the blocks since the last region ended, and begin another."""
+        self._write_gathered()
         if self._open_bytes:
             self._close_block()
         sums, self._sums = np.array(self._sums, np.uint32), []
@@ -59,6 +77,7 @@ class SummedSink:
 
     def close(self) -> None:
         """See `RangeWriter`."""
+        self._write_gathered()
         self._sink.close()
 
     def abort(self) -> None:

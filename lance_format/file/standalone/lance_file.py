@@ -44,6 +44,25 @@ def stable_version() -> str:
     return str(STABLE)
 
 
+class _SchemaChecks:
+    """Checks of the schemas of new files; successive files often have the same one, which is checked once."""
+
+    def __init__(self) -> None:
+        self._last = pa.schema([]), Schema(())
+
+    def __call__(self, schema: pa.Schema) -> Schema:
+        """Return the schema of a file, or refuse what the metadata of its fields requests."""
+        known, checked = self._last
+        if not known.equals(schema, check_metadata=True):
+            checked = Schema.from_arrow(schema)
+            check_requests(checked.fields)
+            self._last = schema, checked
+        return checked
+
+
+_checked_schema = _SchemaChecks()
+
+
 @checked_methods
 class ReaderResults:
     """Requested rows, which are read once, on first use."""
@@ -284,8 +303,7 @@ class LanceFileWriter:
             self._open(schema)
 
     def _open(self, schema: pa.Schema) -> FileWriter:
-        ours = Schema.from_arrow(schema)
-        check_requests(ours.fields)
+        ours = _checked_schema(schema)
         sink = self._store.open_writer(self._location)
         try:
             self._writer = FileWriter(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from lance_format.blob_fields import check_storable, describe, in_file
 from lance_format.byte_io import ByteRange, RangeWriter
 from lance_format.compression.defaults import EncodingDefaults
 from lance_format.datatypes import Field, Schema
@@ -17,7 +15,6 @@ from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.file.blobs.payloads import store_payloads
 from lance_format.file.columns.dictionaries import concat, size_bytes
 from lance_format.file.columns.leaf_columns import Leaf
-from lance_format.file.columns.storable import check_order, writable_leaves
 from lance_format.file.container.footer import ALIGNMENT, serialize_descriptor, serialize_end
 from lance_format.file.container.seal import BLOCK_BYTES, SUM_TYPE, serialize_seal
 from lance_format.file.container.summed_sink import SummedSink
@@ -31,6 +28,7 @@ from lance_format.file.container.zone_entries import (
 from lance_format.file.writing.array_columns import ArrayWriting
 from lance_format.file.writing.columns import ColumnWriting
 from lance_format.file.writing.given_columns import GivenColumns
+from lance_format.file.writing.layout import ColumnLayout, layout_of
 from lance_format.file.writing.structural_columns import StructuralWriting
 from lance_format.file.zones.collector import ROWS_PER_ZONE, ColumnZones
 from lance_format.file.zones.storing import stored_zone_indices, stored_zones
@@ -69,16 +67,14 @@ class _ColumnWriter:
 
     def __init__(
         self,
-        top: Field,
-        described: Field,
-        leaves: Sequence[Leaf],
+        layout: ColumnLayout,
         rows_per_zone: int | None,
         make: Callable[[Field, Sequence[Leaf]], ColumnWriting],
     ) -> None:
-        self.field = top
-        self.described = described
-        self.pages = make(described, leaves)
-        self.zones = None if rows_per_zone is None else ColumnZones(leaves, rows_per_zone)
+        self.field = layout.field
+        self.described = layout.described
+        self.pages = make(layout.described, layout.leaves)
+        self.zones = None if rows_per_zone is None else ColumnZones(layout.zoned, rows_per_zone)
         self.arrays: list[pa.Array] = []
         self.buffered_bytes = 0
 
@@ -176,19 +172,14 @@ class FileWriter:
         self._schema = schema
         self._given = GivenColumns(schema)
         self._version = version
-        for top in schema.fields:
-            check_storable(top, version)
-        described = [describe(top) for top in schema.fields]
-        leaves = [writable_leaves(top, version) for top in described]
-        check_order(itertools.chain(*leaves), version)
+        self._layout = layout_of(schema, version)
         defaults = EncodingDefaults.parse(encoding, column_encoding, _column_names(schema.fields))
         writing = ArrayWriting if version.has_array_encodings else StructuralWriting
 
         def make(field: Field, leaves: Sequence[Leaf]) -> ColumnWriting:
             return writing(field, leaves, defaults, version, self._write_aligned)
 
-        tops = zip(schema.fields, described, leaves, strict=True)
-        self._columns = [_ColumnWriter(*top, rows_per_zone, make) for top in tops]
+        self._columns = [_ColumnWriter(column, rows_per_zone, make) for column in self._layout.columns]
         num_columns = max(len(self._columns), 1)
         share = min(max(_DEFAULT_CACHE_BYTES // num_columns, _MIN_COLUMN_CACHE_BYTES), _MAX_COLUMN_CACHE_BYTES)
         self._column_cache_bytes = share if data_cache_bytes is None else data_cache_bytes // num_columns
@@ -304,7 +295,7 @@ class FileWriter:
         if self._sums is not None:
             self._metadata[CHECKSUMS_KEY] = b"%d:%d" % (len(added) + 1, BLOCK_BYTES)
             added.append(self._write_aligned(self._sums.end_region().astype(SUM_TYPE).tobytes()))
-        schema = Schema(tuple(in_file(top) for top in self._schema.fields), self._metadata)
+        schema = Schema(self._layout.stored_fields, self._metadata)
         descriptor = self._write_aligned(serialize_descriptor(schema, self.num_rows))
         written = [part for column in self._columns for part in column.pages.columns]
         columns = [part.serialize() for part in written]

@@ -6,6 +6,7 @@ row has one value at most: columns at the top, and fields of structs below these
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import field
@@ -79,42 +80,42 @@ class LeafZones:
         rows_per_zone : int
         """
         left = rows_per_zone - self.num_rows[-1] if self.num_rows else 0  # in the zone that is not full yet
-        starts = np.append(np.arange(left if 0 < left < len(array) else 0, len(array), rows_per_zone), len(array))
-        if 0 < left < len(array):
+        is_split = 0 < left < len(array)
+        starts = np.arange(left if is_split else 0, len(array) + rows_per_zone, rows_per_zone)
+        starts[-1] = len(array)
+        if is_split:
             starts = np.insert(starts, 0, 0)
         mask = _ALL_VALID if valid is None else valid
         lower, upper, num_nan = _measure_of(array.type)(array, mask, starts)
-        num_rows = np.diff(starts)
-        if valid is None:
-            num_nulls = np.zeros_like(num_rows)
-        else:
-            num_nulls = num_rows - [np.count_nonzero(valid[start:end]) for start, end in pairwise(starts.tolist())]
+        num_rows = (starts[1:] - starts[:-1]).tolist()
+        num_nulls = [0] * len(num_rows)
+        if valid is not None:
+            num_nulls = [end - start - int(valid[start:end].sum()) for start, end in pairwise(starts.tolist())]
         if left:
             self.lower[-1] = _merged(min, self.lower[-1], lower.pop(0))
             self.upper[-1] = _merged(max, self.upper[-1], upper.pop(0))
             self.num_nan[-1] += num_nan.pop(0)
-            self.num_rows[-1] += int(num_rows[0])
-            self.num_nulls[-1] += int(num_nulls[0])
-            num_rows, num_nulls = num_rows[1:], num_nulls[1:]
+            self.num_rows[-1] += num_rows.pop(0)
+            self.num_nulls[-1] += num_nulls.pop(0)
         self.lower += lower
         self.upper += upper
         self.num_nan += num_nan
-        self.num_rows += num_rows.tolist()
-        self.num_nulls += num_nulls.tolist()
+        self.num_rows += num_rows
+        self.num_nulls += num_nulls
 
 
 class ColumnZones:
-    """Collector of the zones of all leaves of a top-level column that have them.
+    """Collector of the zones of a top-level column.
 
     Parameters
     ----------
     leaves : sequence of Leaf
-        Of the field in stored form, with descriptions in place of blobs.
+        Those that have them; see `has_order`.
     rows_per_zone : int
     """
 
     def __init__(self, leaves: Sequence[Leaf], rows_per_zone: int) -> None:
-        self.leaves = [LeafZones(leaf) for leaf in leaves if has_order(leaf)]
+        self.leaves = [LeafZones(leaf) for leaf in leaves]
         self._rows_per_zone = rows_per_zone
 
     def append(self, array: pa.Array) -> None:
@@ -191,8 +192,16 @@ def _fixed_width(array: pa.Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def _limits(dtype: np.dtype[Any], count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    lower, upper = np.empty((2, count), dtype)
+    lower[:], upper[:] = _extremes(dtype)
+    return lower, upper
+
+
+@functools.cache
+def _extremes(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Return the greatest and the least integer of a type."""
     info = np.iinfo(dtype)
-    return np.full(count, info.max, dtype), np.full(count, info.min, dtype)
+    return int(info.max), int(info.min)
 
 
 def _keys(lower: npt.NDArray[Any], upper: npt.NDArray[Any]) -> tuple[Keys, Keys]:

@@ -274,6 +274,47 @@ def copy_bits(data: U8, starts: I64, num_bits: I64, out: U8) -> int:
 
 
 @kernel
+def plan_chunks(sizes: I64, num_values: I64, header_bytes: int, chunk_bytes: I64, positions: I64, words: I64) -> int:
+    """Find where the parts of chunks are, and make their words.
+
+    Parameters
+    ----------
+    sizes : int64[num_parts, num_chunks]
+        Bytes of each part of each chunk.
+    num_values : int64[num_chunks]
+    header_bytes : int
+        Bytes of a header, without padding.
+    chunk_bytes : int64[num_chunks]
+        Set to the bytes of each chunk.
+    positions : int64[num_parts + 1, num_chunks]
+        Set to the byte offset of the header and of each part.
+    words : int64[num_chunks]
+        Set to the word of each chunk.
+
+    Returns
+    -------
+    int
+        The bytes of all chunks.
+    """
+    num_parts, num_chunks = sizes.shape
+    position = 0
+    for chunk in range(num_chunks):
+        start = position
+        positions[0, chunk] = start
+        position += (header_bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+        for part in range(num_parts):
+            positions[part + 1, chunk] = position
+            position += (sizes[part, chunk] + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+        chunk_bytes[chunk] = position - start
+        logarithm = 0
+        if chunk < num_chunks - 1:
+            while (num_values[chunk] >> logarithm) > 1:
+                logarithm += 1
+        words[chunk] = ((chunk_bytes[chunk] // ALIGNMENT - 1) << LOG_BITS) | logarithm
+    return position
+
+
+@kernel
 def scatter(source: U8, sizes: I64, positions: I64, out: U8) -> int:
     """Copy consecutive slices to given offsets.
 
@@ -299,6 +340,45 @@ def scatter(source: U8, sizes: I64, positions: I64, out: U8) -> int:
         copy_bytes(source, read, size, out, positions[chunk])
         read += size
     return read
+
+
+@kernel
+def write_headers(counts: I64, sizes: I64, num_levels: int, size_width: int, positions: I64, out: U8) -> int:
+    """Write the headers of chunks: the number of levels, and the size of each part, little-endian.
+
+    Parameters
+    ----------
+    counts : int64[num_chunks]
+        Number of levels of each chunk.
+    sizes : int64[num_parts, num_chunks]
+        Bytes of each part of each chunk.
+    num_levels : int
+        So many parts are levels, the first ones; if there are none, 0 is stored for the number of levels.
+    size_width : int
+        Bytes of the sizes of the other parts; those of levels have two.
+    positions : int64[num_chunks]
+        Byte offset of each header within `out`.
+    out : uint8[…]
+        Set at these offsets.
+
+    Returns
+    -------
+    int
+        The number of chunks.
+    """
+    num_parts, num_chunks = sizes.shape
+    for chunk in range(num_chunks):
+        position = positions[chunk]
+        count = counts[chunk] if num_levels > 0 else 0
+        out[position] = np.uint8(count & 0xFF)
+        out[position + 1] = np.uint8((count >> 8) & 0xFF)
+        position += 2
+        for part in range(num_parts):
+            width = 2 if part < num_levels else size_width
+            for byte in range(width):
+                out[position + byte] = np.uint8((sizes[part, chunk] >> (8 * byte)) & 0xFF)
+            position += width
+    return num_chunks
 
 
 @kernel
