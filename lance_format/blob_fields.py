@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Callable, Iterable, Mapping
 
 import pyarrow as pa
@@ -173,6 +174,7 @@ def in_file(field: Field) -> Field:
     return _replace(field, lambda blob, kind: blob if kind is BlobFormat.V1 else _described(blob, kind))
 
 
+@functools.lru_cache(maxsize=16)
 def read_schema(schema: Schema, handling: BlobHandling) -> Schema:
     """Return the schema of the results of reading a table."""
     form = as_bytes if handling is BlobHandling.ALL_BINARY else describe

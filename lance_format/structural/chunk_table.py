@@ -101,6 +101,8 @@ def pick_rows(tables: Sequence[ChunkTable], chunks_begin: Sequence[int], rows: S
     rows : sequence of int64[…]
         The rows of each page, which ascend and may repeat; at least one.
     """
+    if len(tables) == 1:
+        return _pick_of_page(tables[0], chunks_begin[0], rows[0])
     first_rows, counted, begins, ends, base = [], [], [], [], 0
     for table, start, own in zip(tables, chunks_begin, rows, strict=True):
         first_rows.append(table.first_rows[:-1] + base)
@@ -116,6 +118,13 @@ def pick_rows(tables: Sequence[ChunkTable], chunks_begin: Sequence[int], rows: S
     num_values = np.concatenate([table.num_values for table in tables])[found]
     num_rows = [own.size for own in rows]
     return PickedRows(np.concatenate(begins)[found], np.concatenate(ends)[found], num_values, numbers, within, num_rows)
+
+
+def _pick_of_page(table: ChunkTable, chunks_begin: int, rows: Counts) -> PickedRows:
+    chunks, numbers, within = np.empty((3, rows.size), np.int64)
+    found = chunks[: kernels.find_rows(rows, table.first_rows, chunks, numbers, within)]
+    begins, ends = table.offsets[found] + chunks_begin, table.offsets[found + 1] + chunks_begin
+    return PickedRows(begins, ends, table.num_values[found], numbers, within, [rows.size])
 
 
 def measure_chunks(

@@ -17,6 +17,7 @@ _PARSED_BYTES = 4  # Memory of a parsed message of a page, symbol tables include
 _PAGE_BYTES = 1024
 
 PageT = TypeVar("PageT")
+KeptT = TypeVar("KeptT")
 
 
 class ColumnPages:
@@ -46,6 +47,7 @@ class ColumnPages:
         self._cache = cache
         self._key = key
         self._pages: dict[tuple[int, Hashable], object] = {}
+        self._kept: tuple[object, object] = (None, None)
 
     @cached_property
     def size_bytes(self) -> Counts:
@@ -55,6 +57,14 @@ class ColumnPages:
     def memory_bytes(self, serialized_bytes: int) -> int:
         """Estimate the memory of the column with all of its pages parsed."""
         return serialized_bytes * _PARSED_BYTES + len(self.metadata) * _PAGE_BYTES
+
+    def kept(self, use: object, make: Callable[[], KeptT]) -> KeptT:
+        """Return what reads the pages for a use of the column, made anew if it is not the last use, the very object."""
+        known, made = self._kept
+        if known is not use:
+            made = make()
+            self._kept = use, made
+        return made  # type: ignore[return-value]  # Of one use all are made alike.
 
     def page(self, index: int, shape: Hashable, parse: Callable[[PageMetadata, CacheSlot], PageT]) -> PageT:
         """Return a page, parsed on first use.

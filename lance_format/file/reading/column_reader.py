@@ -127,6 +127,11 @@ class ColumnReader:
         """Approximate size of a row of each page in memory, `float64[num_pages]`."""
         return np.maximum(self.pages.size_bytes / np.maximum(np.diff(self.first_rows), 1), self.leaf.slot_bytes)
 
+    @cached_property
+    def most_row_bytes(self) -> float:
+        """The maximum of `row_bytes`."""
+        return float(self.row_bytes.max(initial=0))
+
     @property
     def page_sizes(self) -> PageSizes:
         """Sizes of the pages."""
@@ -180,8 +185,11 @@ class ColumnReader:
 
         A stretch with mostly requested rows is read as a range, and the other rows are dropped.
         """
-        bounds = np.searchsorted(rows, self.first_rows)
-        pages = np.flatnonzero(np.diff(bounds)).tolist()
+        if self.first_rows.size == 2 and rows.size:  # A single page has all rows.
+            bounds, pages = np.array([0, rows.size]), [0]
+        else:
+            bounds = np.searchsorted(rows, self.first_rows)
+            pages = np.flatnonzero(np.diff(bounds)).tolist()
         together: dict[int, Counts] = {}
         form: Hashable = None
         size = 0.0

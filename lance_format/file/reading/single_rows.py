@@ -114,6 +114,9 @@ def _rounds(planned: Sequence[Sequence[RowsPlan]]) -> Iterator[list[tuple[int, R
 
 def expected_bytes(columns: Sequence[ColumnReader], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return the approximate size of the rows up to and including each, ascending, `float64[num_rows]`."""
+    most = 1 + sum(column.most_row_bytes for column in columns)
+    if most * rows.size <= _FIRST_TAKE_BYTES:  # So few bytes are read at once, however they are distributed.
+        return np.arange(1, rows.size + 1, dtype=np.float64) * most
     sizes = np.ones(rows.size)
     for column in columns:
         sizes += np.repeat(column.row_bytes, np.diff(np.searchsorted(rows, column.first_rows)))

@@ -139,6 +139,9 @@ class StoredColumns:
                 yield parse_column(message, self._source.size_bytes, self._metadata.version), len(message)
 
     def _reader(self, leaf: Leaf, columns: Sequence[ColumnPages]) -> ColumnReader:
+        return columns[-1].kept(leaf, lambda: self._make_reader(leaf, columns))
+
+    def _make_reader(self, leaf: Leaf, columns: Sequence[ColumnPages]) -> ColumnReader:
         with self._locating(leaf.name):
             column = ColumnReader(self._leaf_pages(leaf, columns))
             if column.first_rows[-1] != self._metadata.num_rows:

@@ -7,6 +7,7 @@ scanning is faster.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Protocol
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyroaring
 
 from lance_format.data_block import Counts
+from lance_format.datatypes import Field, Schema
 from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.expressions import BoundExpression, FieldPath, filter_mask
 from lance_format.file import ColumnProjection, FileReader, column_indices
@@ -26,6 +28,7 @@ from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.opening import opening
 from lance_format.table.indices.single_rows import check_single_rows
 from lance_format.table.versions.table_version import TableVersion
+from lance_format.version import FileVersion
 
 RowIds = npt.NDArray[np.uint64]
 
@@ -175,6 +178,13 @@ class Finder(Protocol):
         """
 
 
+@functools.lru_cache(maxsize=64)
+def _projections_of(fields: tuple[Field, ...], version: FileVersion) -> Sequence[ColumnProjection]:
+    """Return the columns of a file; files of a kind have the same."""
+    indices = column_indices(Schema(fields), version)
+    return tuple(ColumnProjection(field, indices) for field in fields)
+
+
 class IndexFile:
     """A file of an index that is read in parts; a context manager.
 
@@ -211,8 +221,7 @@ class IndexFile:
             wanted = [(field.name, field.type) for field in expected]
             if found != wanted:
                 raise UnusableError(f"{name} has the columns {found} instead of {wanted}")
-            indices = column_indices(schema, self._reader.version)
-            self._columns = [ColumnProjection(field, indices) for field in schema.fields]
+            self._columns = _projections_of(schema.fields, self._reader.version)
 
     def __enter__(self) -> IndexFile:
         return self

@@ -7,8 +7,8 @@ Columns are stored fields, fields below them (`a.b`), SQL expressions over them,
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -27,6 +27,8 @@ from lance_format.table.fragments.row_columns import ROW_COLUMNS, LiveRows, row_
 
 Columns: TypeAlias = Sequence[str] | Mapping[str, str] | pa.Schema
 Filter: TypeAlias = str | pc.Expression | Expression
+
+_KEPT = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,26 @@ class Output:
         return frozenset(self.value.columns if self.part is None else _leaves(self.part))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the values of an output come from.
+
+    Parameters
+    ----------
+    column : str, optional
+        The column that it copies.
+    stored : Field, optional
+        The stored field that it copies.
+    visible : pa.Field
+        The returned field.
+    """
+
+    column: str | None
+    stored: Field | None
+    visible: pa.Field
+
+
+@dataclass(frozen=True, slots=True)
 class Projection:
     """Columns of the result of a scan; see `plan_projection`.
 
@@ -87,6 +108,8 @@ class Projection:
     filter_row_columns : tuple of str
         The row columns that the filter needs.
     schema : pa.Schema
+    origins : tuple of Origin
+        Of each output.
     """
 
     outputs: tuple[Output, ...]
@@ -97,6 +120,7 @@ class Projection:
     row_columns: tuple[str, ...]
     filter_row_columns: tuple[str, ...]
     schema: pa.Schema
+    origins: tuple[Origin, ...]
 
     def complete(self, batch: pa.RecordBatch, *rows: LiveRows) -> pa.RecordBatch:
         """Add the row columns that outputs need to the stored ones; the rows are those of one or several fragments."""
@@ -116,22 +140,14 @@ class Projection:
         if not self.outputs:
             return empty_columns_batch(batch.num_rows)
         arrays = []
-        for output, name, stored, visible in self._origins:
-            array = evaluate(output.value, batch) if name is None else batch.column(name)
+        for output, origin in zip(self.outputs, self.origins, strict=True):
+            array = evaluate(output.value, batch) if origin.column is None else batch.column(origin.column)
             if output.part is not None:
                 array = _narrow(array, output.part)
-            if stored is not None:
-                array = _as_seen(array, stored, visible)
+            if origin.stored is not None:
+                array = _as_seen(array, origin.stored, origin.visible)
             arrays.append(array)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-    @cached_property
-    def _origins(self) -> list[tuple[Output, str | None, Field | None, pa.Field]]:
-        """Each output, the column and the stored field that it copies, if any, and the returned field."""
-        return [
-            (output, output.copied, output.stored(self.output_source), visible)
-            for output, visible in zip(self.outputs, self.schema, strict=True)
-        ]
 
     def to_table(self, batches: Iterator[pa.RecordBatch]) -> pa.Table:
         """Return applied batches as a table; one without columns keeps its number of rows."""
@@ -200,23 +216,88 @@ def plan_projection(
     InvalidInputError
         If a column does not exist, or an expression is invalid.
     """
+    if not computed and (columns is None or _are_names(columns)) and not _has_extensions(stored):
+        selection = _known_selection(stored, None if columns is None else tuple(columns), tuple(extra))
+    else:
+        selection = _bind_selection(stored, columns, extra, computed)
+    predicate = None if filter is None else as_expression(filter, selection.visible).require_predicate()
+    tested = frozenset() if predicate is None else frozenset(predicate.columns)
+    return Projection(
+        outputs=selection.outputs,
+        filter=predicate,
+        source=_source(stored, selection.paths | tested),
+        output_source=selection.source,
+        filter_source=_source(stored, tested),
+        row_columns=_row_columns(selection.paths, stored),
+        filter_row_columns=_row_columns(tested, stored),
+        schema=selection.schema,
+        origins=selection.origins,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """The outputs of a scan, whatever its filter.
+
+    Parameters
+    ----------
+    visible : pa.Schema
+        All columns that expressions can name.
+    outputs, origins, schema
+        See `Projection`.
+    paths : frozenset of FieldPath
+        The columns, and fields below them, that outputs need.
+    source : Schema
+        The stored columns of these.
+    """
+
+    visible: pa.Schema
+    outputs: tuple[Output, ...]
+    origins: tuple[Origin, ...]
+    schema: pa.Schema
+    paths: frozenset[FieldPath]
+    source: Schema
+
+
+def _bind_selection(
+    stored: Schema, columns: Columns | None, extra: Sequence[str] = (), computed: Sequence[pa.Field] = ()
+) -> _Selection:
     visible = visible_schema(stored, computed)
     outputs = _bind_outputs(columns, stored, visible)
     present = {output.name for output in outputs}
     outputs += [Output(name, as_expression(Column((name,)), visible)) for name in extra if name not in present]
-    predicate = None if filter is None else as_expression(filter, visible).require_predicate()
-    wanted = [path for output in outputs for path in output.paths]
-    tested = [] if predicate is None else predicate.columns
-    return Projection(
+    paths = frozenset(path for output in outputs for path in output.paths)
+    source = _source(stored, paths)
+    fields = [_output_field(output, stored, visible) for output in outputs]
+    return _Selection(
+        visible=visible,
         outputs=tuple(outputs),
-        filter=predicate,
-        source=prune(stored, {*wanted, *tested}),
-        output_source=prune(stored, set(wanted)),
-        filter_source=prune(stored, set(tested)),
-        row_columns=_row_columns(wanted, stored),
-        filter_row_columns=_row_columns(tested, stored),
-        schema=pa.schema([_output_field(output, stored, visible) for output in outputs], metadata=visible.metadata),
+        origins=tuple(
+            Origin(output.copied, output.stored(source), field) for output, field in zip(outputs, fields, strict=True)
+        ),
+        schema=pa.schema(fields, metadata=visible.metadata),
+        paths=paths,
+        source=source,
     )
+
+
+_known_selection = functools.lru_cache(maxsize=_KEPT)(_bind_selection)
+"""Scans of a table often have the same columns, whose readers then serve all of them."""
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _source(stored: Schema, paths: frozenset[FieldPath]) -> Schema:
+    return prune(stored, paths)
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _has_extensions(stored: Schema) -> bool:
+    """Return whether there are extension types, which may be registered at any time."""
+    return any(field.extension_name for field in stored.walk())
+
+
+def _are_names(columns: Columns) -> bool:
+    return isinstance(columns, list | tuple) and all(isinstance(name, str) for name in columns)
 
 
 def _row_columns(paths: Iterable[FieldPath], stored: Schema) -> tuple[str, ...]:

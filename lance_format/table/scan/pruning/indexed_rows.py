@@ -6,7 +6,6 @@ covers, only the rows in its answer are read, and the whole filter is evaluated 
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
@@ -18,6 +17,7 @@ from lance_format.errors import NotSupportedError
 from lance_format.expressions import BoundExpression, FieldPath, columns_of, conjunction, conjuncts
 from lance_format.expressions.pruning import rows_of_zones
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.row_numbers import distinct
 from lance_format.table.format.index_metadata import FRAGMENT_REUSE_INDEX, IndexMetadata
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.indices.catalog import kind_of
@@ -33,7 +33,7 @@ from lance_format.table.indices.named_rows import lacking_row
 from lance_format.table.indices.opening import index_path, naming
 from lance_format.table.indices.row_finder import Finder, KnownForm, Question, RowIds, UnusableError, is_plain
 from lance_format.table.indices.zones.zone_map import is_ordinary
-from lance_format.table.row_ids.index import split_addresses
+from lance_format.table.row_ids.index import row_addresses, split_addresses
 from lance_format.table.scan.row_ranges import RowRanges
 from lance_format.table.versions.row_places import find_row_ids
 from lance_format.table.versions.table_version import TableVersion
@@ -233,16 +233,27 @@ def _placed(
 ) -> IndexedRows:
     """Find the rows of ids in the fragments that an index covers; it may name others, which are gone or moved."""
     use = _USES[kind_of(index)]
-    is_by_id = use.form.names_ids(table, index)
-    fragment_ids, offsets = find_row_ids(table, ids) if is_by_id else split_addresses(ids)
-    mine = np.flatnonzero(np.isin(fragment_ids, covered))
-    mine = mine[np.lexsort((offsets[mine], fragment_ids[mine]))]
-    found, starts = np.unique(fragment_ids[mine], return_index=True)
+    addresses = _addresses_of(table, ids) if use.form.names_ids(table, index) else ids
+    fragment_ids, offsets = split_addresses(distinct(addresses))
+    starts = np.flatnonzero(np.diff(fragment_ids, prepend=-1))
+    found = fragment_ids[starts]
+    places = np.minimum(np.searchsorted(covered, found), covered.size - 1)
+    stops, is_covered = np.append(starts[1:], offsets.size), covered[places] == found
+    is_empty = np.ones(covered.size, np.bool_)
+    is_empty[places[is_covered]] = False
     ranges = {}
-    for number, (start, stop) in zip(found.tolist(), itertools.pairwise([*starts.tolist(), mine.size]), strict=True):
-        rows = offsets[mine[start:stop]]
-        limit = int(num_rows[np.searchsorted(covered, number)])
+    for number, start, stop, place in zip(
+        *(part[is_covered].tolist() for part in (found, starts, stops, places)), strict=True
+    ):
+        rows, limit = offsets[start:stop], int(num_rows[place])
         if rows[-1] >= limit:
             raise lacking_row(index, int(rows[-1]), number, limit, index_path(table, index, use.file))
         ranges[number] = RowRanges.of_rows(rows)
-    return IndexedRows(index, np.setdiff1d(covered, found), ranges)
+    return IndexedRows(index, covered[is_empty], ranges)
+
+
+def _addresses_of(table: TableVersion, ids: RowIds) -> RowIds:
+    """Return the addresses of rows, without rows that do not exist."""
+    fragment_ids, offsets = find_row_ids(table, ids)
+    exists = fragment_ids >= 0
+    return row_addresses(fragment_ids[exists], offsets[exists])
