@@ -26,7 +26,7 @@ PYTEST := $(if $(MEMORY),TMPDIR=$(MEMORY)) $(BIN)/python -m pytest $(PARALLEL)
 WAITED_FOR := --timeout=900 -m 'not slow and not system and not nightly'
 SPARKS := 4.1 4.2
 AZURITE := 3.37.0
-LOWEST := --constraint tools/lowest.txt --editable '.[cli,examples,glue,report]' hypothesis 'moto[glue]' pylance==14.0.2 pytest pytest-xdist
+LOWEST := --constraint tools/lowest.txt --editable '.[cli,examples,glue,hive,report]' hypothesis 'moto[glue]' pylance==14.0.2 pytest pytest-xdist
 CLASSES := spark-classes.jsa
 
 # $(call make_environment,DIRECTORY,PYTHON) and $(call install,DIRECTORY,REQUIREMENTS): uv installs in a third of pip's

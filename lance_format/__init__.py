@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from lance_format.namespaces.contents import NamespaceListing, TablePlace
     from lance_format.namespaces.directory import NamespaceDirectory
     from lance_format.namespaces.glue import GlueNamespace
+    from lance_format.namespaces.hive import HiveNamespace
     from lance_format.namespaces.namespace import Namespace
     from lance_format.namespaces.rest import RestNamespace
     from lance_format.progress import Progress
@@ -123,6 +124,7 @@ __all__ = [
     "FragmentMetadata",
     "FragmentReads",
     "GlueNamespace",
+    "HiveNamespace",
     "IndexConfig",
     "IndexNotFoundError",
     "FragmentWriteProgress",
@@ -199,6 +201,7 @@ _LAZY = {
     "DatasetDelta": "lance_format.table.dataset.delta",
     "FragmentMetadata": "lance_format.table.format.fragment",
     "GlueNamespace": "lance_format.namespaces.glue",
+    "HiveNamespace": "lance_format.namespaces.hive",
     "IndexConfig": "lance_format.table.indices.index_config",
     "FragmentWriteProgress": "lance_format.table.fragments.progress",
     "LanceDataset": "lance_format.table.dataset.dataset",

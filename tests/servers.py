@@ -173,3 +173,27 @@ def to_s3(path: str, headers: dict[str, str]) -> str:
     headers["authorization"] = f"AWS4-HMAC-SHA256 {scope}, SignedHeaders=host, Signature=0"
     path, mark, query = path.partition("?")
     return f"{path.replace('%2F', '/').replace('%2D', '-')}{mark}{query}"
+
+
+@pytest.fixture(scope="session")
+def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Yield the address of a Hive metastore with a database in memory: that of the jars of Spark."""
+    if any(importlib.util.find_spec(name) is None for name in ("pyspark", "thriftpy2")) or not shutil.which("java"):
+        pytest.skip("Java, PySpark or thriftpy2 is not installed: pip install 'pyspark-lance[test]'")
+    directory, port = tmp_path_factory.mktemp("hive"), free_port()
+    settings = {
+        "javax.jdo.option.ConnectionURL": "jdbc:derby:memory:hive;create=true",
+        "datanucleus.schema.autoCreateAll": "true",
+        "datanucleus.connectionPoolingType": "none",
+        "hive.async.log.enabled": "false",
+        "hive.metastore.schema.verification": "false",
+        "hive.metastore.warehouse.dir": f"file://{directory}/warehouse",
+    }
+    lines = "".join(
+        f"<property><name>{name}</name><value>{value}</value></property>" for name, value in settings.items()
+    )
+    (directory / "hive-site.xml").write_text(f"<configuration>{lines}</configuration>")
+    jars = Path(importlib.util.find_spec("pyspark").origin).with_name("jars")
+    java = ["java", "-Xmx256m", f"-Dderby.stream.error.file={directory}/derby.log", "-cp", f"{directory}:{jars}/*"]
+    with running([*java, "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(port)], port):
+        yield f"thrift://127.0.0.1:{port}"

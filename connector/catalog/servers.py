@@ -11,10 +11,11 @@ from dataclasses import field
 from typing import Any
 
 from connector.options.storage import STORAGE_PREFIX
-from lance_format import GlueNamespace, InvalidInputError, Namespace, RestNamespace
+from lance_format import GlueNamespace, HiveNamespace, InvalidInputError, Namespace, RestNamespace
 from lance_format.lazy_dataclasses import dataclass
 
 _HEADERS = "headers."
+_POOL_SIZE = "client.pool-size"
 _PARENT, _PARENT_DELIMITER = "parent", "parent_delimiter"
 
 
@@ -109,6 +110,11 @@ def _on_glue(settings: dict[str, str], storage: dict[str, str]) -> Namespace:
     return GlueNamespace(max_retries=None if retries is None else int(retries), **given)
 
 
+def _on_hive(settings: dict[str, str], storage: dict[str, str]) -> Namespace:
+    settings.pop(_POOL_SIZE, None)  # Each question has its own connection.
+    return HiveNamespace(storage_options=storage, **settings)
+
+
 def _within(prefix: str, settings: dict[str, str]) -> dict[str, str]:
     """Take the settings out whose names start with a prefix, and return them without it."""
     names = [name for name in settings if name.startswith(prefix)]
@@ -133,5 +139,11 @@ _KINDS = {
             "root",
         ),
         _on_glue,
+    ),
+    "hive2": _Kind(
+        "a Hive metastore",
+        {"uri": "the address of the metastore, thrift://host:9083"},
+        ("ugi", "root", _POOL_SIZE),
+        _on_hive,
     ),
 }

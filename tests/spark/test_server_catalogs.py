@@ -1,4 +1,4 @@
-"""SQL on a catalog whose names and places a server keeps: one of Lance's namespaces, or AWS Glue."""
+"""SQL on a catalog whose names and places a server keeps: one of Lance's namespaces, AWS Glue, or a Hive metastore."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lance_format import RestNamespace
+from lance_format import HiveNamespace, RestNamespace
 from pyspark_lance import LanceTable
 from tests.namespaces.servers import NamespaceServer, serving, serving_by_pylance
 from tests.servers import ObjectServer
@@ -45,7 +45,16 @@ def glue(planner: SparkSession, s3_server: ObjectServer, tmp_path: Path) -> Iter
         made.sql("DROP NAMESPACE IF EXISTS @ CASCADE")
 
 
-@pytest.fixture(params=["pylance", "strict", "glue"])
+@pytest.fixture
+def hive(planner: SparkSession, hive_metastore: str, tmp_path: Path) -> Iterator[Catalog]:
+    """Return a catalog on a Hive metastore, which other tests use."""
+    options = {"impl": "hive2", "uri": hive_metastore, "root": str(tmp_path / "root"), "client.pool-size": "5"}
+    with catalog_of(planner, tmp_path / "root", options) as made:
+        yield made
+        made.sql("DROP NAMESPACE IF EXISTS @ CASCADE")
+
+
+@pytest.fixture(params=["pylance", "strict", "glue", "hive"])
 def catalog(request: pytest.FixtureRequest, planner: SparkSession, tmp_path: Path) -> Iterator[Catalog]:
     """Return a catalog on each server, with a namespace `db`."""
     if request.param != "pylance":
@@ -256,6 +265,44 @@ def test_tables_of_glue(glue: Catalog, s3_server: ObjectServer, planner: SparkSe
     boto3.client("glue", **_ACCESS, endpoint_url=s3_server.endpoint).delete_table(DatabaseName="db", Name="ice")
 
 
+def test_namespaces_of_hive(hive: Catalog, hive_metastore: str, tmp_path: Path) -> None:
+    hive.sql(
+        f"CREATE NAMESPACE {hive.name}.Placed COMMENT 'mine' LOCATION '{tmp_path}/placed' WITH DBPROPERTIES ('a' = 'b')"
+    )
+    assert {("db",), ("default",), ("placed",)} <= {*hive.sql(f"SHOW NAMESPACES IN {hive.name}")}
+    described = dict(hive.sql(f"DESCRIBE NAMESPACE EXTENDED {hive.name}.placed"))
+    assert (described["Comment"], described["Location"]) == ("mine", f"file:{tmp_path}/placed")
+    assert described["Properties"] == "((a,b))"
+    hive.sql(f"CREATE TABLE {hive.name}.placed.Birds AS SELECT 1 AS id")
+    assert HiveNamespace(hive_metastore).find(["placed", "birds"]).uri == f"{tmp_path}/placed/birds.lance"
+    assert hive.sql(f"SELECT * FROM {hive.name}.placed.birds") == [(1,)]
+    hive.sql(f"ALTER TABLE {hive.name}.placed.birds RENAME TO db.bees")
+    assert hive.sql("SELECT * FROM @.bees") == [(1,)]
+    hive.refuses("CREATE NAMESPACE @", "already exists")
+    hive.refuses("CREATE NAMESPACE @.inner", "names of one part")
+    hive.refuses(f"CREATE TABLE {hive.name}.t (id INT)", "names of tables of a Hive metastore have two parts")
+    hive.refuses("DROP NAMESPACE @", "CASCADE")
+    hive.sql(f"DROP NAMESPACE {hive.name}.placed")
+    hive.sql("DROP TABLE @.bees PURGE")
+    assert not (tmp_path / "placed" / "birds.lance").exists()
+
+
+def test_a_table_that_hive_can_read_is_none_of_lance(hive: Catalog, planner: SparkSession, tmp_path: Path) -> None:
+    hive.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+    uri = dict(planner.conf.getAll)[f"spark.sql.catalog.{hive.name}.uri"]
+    namespace = HiveNamespace(uri)
+    types = namespace._interface
+    place = types.StorageDescriptor(location=f"{tmp_path}/csv", cols=[], parameters={}, serdeInfo=types.SerDeInfo())
+    entry = types.Table(dbName="db", tableName="csv", tableType="EXTERNAL_TABLE", parameters={"EXTERNAL": "TRUE"})
+    entry.sd = place
+    namespace._ask("add an entry", lambda client: client.create_table(entry))
+    assert hive.sql("SHOW TABLES IN @") == [("db", "t", False)]
+    for statement in ("SELECT * FROM @.csv", "DROP TABLE @.csv", "CREATE TABLE @.csv (id INT)"):
+        hive.refuses(statement, "db.csv is no Lance table: the Hive metastore has an entry of this name")
+    hive.refuses("DROP NAMESPACE @ CASCADE", "entries that are no Lance tables, such as 'csv'")
+    namespace._ask("drop an entry", lambda client: client.drop_table("db", "csv", False))
+
+
 def test_tables_of_glue_on_s3(planner: SparkSession, s3_server: ObjectServer, tmp_path: Path) -> None:
     storage = {f"storage.{name}": value for name, value in s3_server.options.items()}
     own = {"impl": "glue", "endpoint": s3_server.endpoint, "root": s3_server.new_root(), "region": "us-east-1"}
@@ -366,10 +413,15 @@ def test_wrong_options(planner: SparkSession, server: NamespaceServer, tmp_path:
         ):
             pass
 
-    refused({"impl": "hive3"}, "impl is hive3; a catalog of Lance tables is one of dir, a directory, or of rest, glue")
+    refused(
+        {"impl": "hive3"},
+        "impl is hive3; a catalog of Lance tables is one of dir, a directory, or of rest, glue, hive2",
+    )
     refused({"impl": "rest"}, "uri is missing: it is the address of the server")
     refused({"impl": "rest", "uri": server.uri, "root": "/x"}, "root is set, but a catalog on a server has uri, delim")
     refused({"impl": "glue", "headers.a": "/x"}, "headers.a is set, but a catalog on AWS Glue has region, endpoint")
+    refused({"impl": "hive2"}, "uri is missing: it is the address of the metastore, thrift://host:9083")
+    refused({"impl": "hive2", "uri": "host:1"}, "the address of the Hive metastore is 'host:1'")
     refused({"impl": "glue", "max_retries": "many"}, "max_retries is 'many'; a whole number is needed")
     refused({"uri": server.uri}, "uri is set, but a catalog of Lance tables has the option root")
     refused({"impl": "rest", "uri": server.uri}, "answers 401, 'who are you'; give the headers that it asks for")

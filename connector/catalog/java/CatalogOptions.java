@@ -22,7 +22,7 @@ final class CatalogOptions {
       else if (isDirectory && !option.equals("impl") && !option.equals("root")) {
         throw new IllegalArgumentException("spark.sql.catalog." + catalog + "." + option + " is set, but a catalog of Lance"
             + " tables has the option root, its directory, and options that start with " + Places.STORAGE + ": remove it, or"
-            + " set impl to what the catalog is on, such as rest or glue");
+            + " set impl to what the catalog is on, such as rest, glue or hive2");
       }
     }
     if (!isDirectory) return new ServerPlaces(catalog, storage, settings);

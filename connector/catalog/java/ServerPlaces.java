@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Identifier;
 
-/** Tables whose names and places a server keeps: one of Lance's namespaces, or AWS Glue. */
+/** Tables whose names and places a server keeps: one of Lance's namespaces, AWS Glue, a Hive metastore. */
 final class ServerPlaces extends Places {
   private final String server;
 
