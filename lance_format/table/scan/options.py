@@ -10,10 +10,10 @@ from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.fragments.batch_rows import BATCH_ROWS
 from lance_format.table.scan.metrics import MetricsCallback
 from lance_format.table.scan.projection import Columns, Filter
 
-DEFAULT_BATCH_SIZE = 8192
 _BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
 _MAX_BATCH_SIZE = 2**31 - 1
 _UNSUPPORTED = {
@@ -222,7 +222,7 @@ class ScanOptions:
 
 
 def _default_batch_size() -> int:
-    text = os.environ.get(_BATCH_SIZE_VARIABLE, str(DEFAULT_BATCH_SIZE))
+    text = os.environ.get(_BATCH_SIZE_VARIABLE, str(BATCH_ROWS))
     try:
         found = int(text)
     except ValueError:

@@ -19,6 +19,7 @@ from lance_format.file.columns.json_columns import with_text
 from lance_format.table.batches.streams import first_rows, of_equal_size
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
+from lance_format.table.fragments.batch_rows import BATCH_ROWS, rows_at_once
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader
@@ -150,7 +151,13 @@ class LanceScanner:
 
     def to_table(self) -> pa.Table:
         """Read the rows into memory."""
-        return self._projection.to_table(self.to_batches())
+        given = self._batch_size
+        if self._options.batch_size is None and given == BATCH_ROWS and not self._options.strict_batch_size:
+            self._batch_size = rows_at_once(self._projection.source)  # Nobody sees the batches.
+        try:
+            return self._projection.to_table(self.to_batches())
+        finally:
+            self._batch_size = given
 
     def to_pandas(self, **options: Unpack[PandasKeywords]) -> Any:
         """Read the rows into a DataFrame of pandas, which must be installed.

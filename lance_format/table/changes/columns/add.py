@@ -16,7 +16,6 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.batches.fitting import plan_append
 from lance_format.table.changes.columns.batch_udf import BatchUDF
 from lance_format.table.changes.columns.column_source import (
-    BATCH_ROWS,
     ColumnSource,
     NewColumns,
     compute_columns,
@@ -24,6 +23,7 @@ from lance_format.table.changes.columns.column_source import (
 )
 from lance_format.table.format.column_names import check_new_names
 from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.fragments.batch_rows import BATCH_ROWS, rows_at_once
 from lance_format.table.scan.tasks import divide_fragments
 from lance_format.table.transaction.appended_columns import plan_new_columns
 from lance_format.table.transaction.operations import Merge
@@ -160,8 +160,8 @@ def plan_add_columns(
         raise InvalidInputError(
             f"the checkpoint {new.checkpoint_file} is a file of one process: use add_columns, or leave it out"
         )
-    batch_size = batch_size or BATCH_ROWS
-    source = plan_source(table, new, read_columns, output_schema, batch_size)
+    source = plan_source(table, new, read_columns, output_schema, batch_size or BATCH_ROWS)
+    batch_size = batch_size or _batch_rows(new, source)
     added, merged = merge_schemas(table, source.makes, is_null=source.compute is None)
     check_requests(added.fields)
     version, identity = table.manifest.version, str(uuid.uuid4())
@@ -239,8 +239,8 @@ def merge_fragment_columns(
     """
     if isinstance(new, BatchUDF) and new.checkpoint_file is not None:
         raise InvalidInputError("A checkpoint file cannot be used for a fragment by itself: add_columns takes it")
-    batch_size = batch_size or BATCH_ROWS
-    source = plan_source(table, new, read_columns, output_schema, batch_size)
+    source = plan_source(table, new, read_columns, output_schema, batch_size or BATCH_ROWS)
+    batch_size = batch_size or _batch_rows(new, source)
     added, merged = merge_schemas(table, source.makes, is_null=source.compute is None)
     if source.compute is None:
         return fragment, merged
@@ -248,6 +248,11 @@ def merge_fragment_columns(
         made = add_data_file(draft, fragment, source, added, batch_size)
         source.finish()
         return made, merged
+
+
+def _batch_rows(new: NewColumns, source: ColumnSource) -> int:
+    """Return how many rows to compute at once: functions, which see batches, get the same for every table."""
+    return rows_at_once(source.reads) if isinstance(new, Mapping) else BATCH_ROWS
 
 
 def merge_schemas(table: TableVersion, makes: pa.Schema, *, is_null: bool = False) -> tuple[Schema, Schema]:

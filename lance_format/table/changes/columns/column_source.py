@@ -31,9 +31,6 @@ NewColumns: TypeAlias = (
     Mapping[str, str] | pa.Field | Sequence[pa.Field] | pa.Schema | BatchFunction | Iterable[pa.RecordBatch]
 )
 
-BATCH_ROWS = 8192
-"""Default of the maximum number of rows to compute at once."""
-
 
 def _finish_nothing() -> None:
     """Find nothing left over."""
