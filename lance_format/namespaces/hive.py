@@ -261,13 +261,13 @@ class HiveNamespace(Namespace):
             )
         if entry.sd is None or not entry.sd.location:
             raise StorageError(f"the Hive metastore does not say where the table {shown(table)} is")
-        return TablePlace(absolute_uri(entry.sd.location), self._storage)
+        return TablePlace(absolute_uri(_told(entry.sd.location)), self._storage)
 
     def _default_location(self, database: str, name: str, action: str) -> str:
         found = self._database([database])
         if found is None:
             raise StorageError(f"cannot {action}: the Hive metastore has no namespace {database}")
-        return f"{found.locationUri.rstrip('/')}/{name}{_SUFFIX}"
+        return f"{_told(found.locationUri).rstrip('/')}/{name}{_SUFFIX}"
 
     def _entry(self, table: Sequence[str]) -> Any:
         """Return the entry of a table; None if there is none."""
@@ -380,6 +380,12 @@ def _address(uri: str) -> tuple[str, int]:
 
 def _is_ours(entry: Any) -> bool:
     return str((entry.parameters or {}).get(_TYPE, "")).lower() == _LANCE
+
+
+def _told(location: str) -> str:
+    """Return the place that a metastore means: in its URIs of files, `%` is a character like any other."""
+    path = location.removeprefix("file:")
+    return location if path == location else "/" + path.lstrip("/")
 
 
 def _folded(name: Sequence[str]) -> list[str]:

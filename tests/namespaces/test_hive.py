@@ -124,6 +124,20 @@ def test_tables(namespace: HiveNamespace, db: str, tmp_path: Path) -> None:
     assert namespace.drop([db, "declared"])
 
 
+@pytest.mark.parametrize("name", ["a b", "50%41", "a#b?c", "é", "x=1,y"])
+def test_odd_places(namespace: HiveNamespace, db: str, tmp_path: Path, name: str) -> None:
+    place = namespace.declare([db, "t"], str(tmp_path / name))
+    assert namespace.find([db, "t"]) == place
+    write(place, 1)
+    assert (tmp_path / name / "data").exists()
+    other = f"{db}_other"
+    namespace.create([other], {"location": f"{tmp_path}/{name}/below"})
+    below = namespace.declare([other, "t"])
+    assert below.uri == f"{tmp_path}/{name}/below/t.lance"
+    assert namespace.find([other, "t"]) == below
+    namespace.remove([other], cascade=True)
+
+
 def test_names_of_other_lengths(namespace: HiveNamespace, db: str) -> None:
     for name in (["t"], [db, "a", "t"]):
         assert namespace.find(name) is None
