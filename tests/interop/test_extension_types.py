@@ -187,3 +187,18 @@ def test_a_schema_of_storage_types() -> None:
     kept = pa.struct([pa.field("b", pa.int8(), nullable=False, metadata={"kept": "1"})])
     expected = pa.schema([("u", pa.binary(16)), ("s", kept), ("j", pa.string())], metadata={"kept": "2"})
     assert storage_schema(schema).equals(expected, check_metadata=True)
+
+
+def test_a_type_that_is_registered_later(tmp_path: Path) -> None:
+    array = pa.ExtensionArray.from_storage(_Celsius(2), pa.array([21.5, None]))
+    lance_format.write_dataset(pa.table({"c": array}), str(tmp_path / "t.lance"))
+    table = lance_format.dataset(str(tmp_path / "t.lance"))
+    for _ in range(2):
+        assert table.to_table(["c"]).schema.field("c").type == pa.float64()
+    pa.register_extension_type(_Celsius(0))
+    try:
+        assert table.to_table(["c"]).schema.field("c").type == _Celsius(2)
+        assert table.take([0])["c"].type == _Celsius(2)
+    finally:
+        pa.unregister_extension_type("tests.celsius")
+    assert table.to_table(["c"]).schema.field("c").type == pa.float64()
