@@ -28,7 +28,8 @@ class Finding:
     path : str
         Relative to the directory of the table, or of the branch that holds the file.
     type : str
-        `manifest`, `transaction file`, `data file`, `deletion file`, `index file`, or `fragment`.
+        `manifest`, `transaction file`, `data file`, `deletion file`, `index file`, `fragment`, or
+        `reference`: a tag or branch, whose path is relative to the table.
     status : str
         `intact`, `no checksums`, `damaged`, `missing`, `inconsistent` or `orphaned`.
     fragment_id : int, optional

@@ -1,4 +1,4 @@
-"""Checks around a version: the other versions, their transactions, and the files that no version needs.
+"""Checks around a version: the other versions, their transactions, tags and branches, and files that no version needs.
 
 Versions are read before files are listed, so that the files of a later commit are not missed. A file that is missing is
 looked for once more with its version, which a cleanup may have removed in between.
@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from lance_format.checksums import ends_with_checksum
-from lance_format.errors import ChecksumError, LanceError, NotSupportedError
+from lance_format.errors import ChecksumError, CorruptFileError, LanceError, NotSupportedError
 from lance_format.object_store import ObjectInfo, ObjectNotFoundError
 from lance_format.table.format.file_kinds import classify
 from lance_format.table.format.manifest import Manifest
@@ -32,12 +32,14 @@ from lance_format.table.versions.cleanup.cleanup import UNVERIFIED_AGE_SECONDS
 from lance_format.table.versions.cleanup.garbage import is_named
 from lance_format.table.versions.history import History, load_detached, load_history
 from lance_format.table.versions.named_files import SharedFragments, branch_roots, named_files, owner_of
+from lance_format.table.versions.refs import Tag, inspect_branches, inspect_tags
+from lance_format.table.versions.tag_check import contradicting_tags
 
 _MAX_TRANSACTION_BYTES = 1 << 30
 
 
 def check_history(directory: TableDirectory, branch: str | None, version: int) -> Iterator[Finding]:
-    """Yield findings of the other versions of a table, of their transactions, and of files that no version needs.
+    """Yield findings of other versions of a table, their transactions, tags, branches, and files that none needs.
 
     Parameters
     ----------
@@ -90,6 +92,7 @@ def check_history(directory: TableDirectory, branch: str | None, version: int) -
     yield from _check_presence(directory, history, expected)
     if is_complete:
         yield from _find_orphans(directory, branch, files, set(needed), shared)
+    yield from _check_refs(directory, branch, history)
 
 
 def _finding(path: str, kind: str, size: int, is_verified: bool) -> Finding:
@@ -136,6 +139,16 @@ def _has_copy(history: History, version: int, path: str, directory: TableDirecto
     manifest = history.load(version)
     is_transaction = manifest.transaction_file and directory.transaction(manifest.transaction_file).endswith(f"/{path}")
     return bool(is_transaction) and manifest.inline_transaction is not None
+
+
+def _check_refs(directory: TableDirectory, branch: str | None, history: History) -> Iterator[Finding]:
+    """Yield malformed tags and branches of a table, and tags of a branch that do not agree with their versions."""
+    main = directory.main(branch)
+    found = [*inspect_tags(main), *inspect_branches(main)]
+    errors = [ref for _, ref in found if isinstance(ref, CorruptFileError)]
+    tags = {name: ref for name, ref in found if isinstance(ref, Tag)}
+    for error in (*errors, *contradicting_tags(main, tags, branch, history)):
+        yield Finding(main.relative(error.path or main.root), "reference", INCONSISTENT, detail=str(error))
 
 
 def _find_orphans(

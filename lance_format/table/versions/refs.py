@@ -15,7 +15,7 @@ import datetime
 import json
 import time
 import urllib.parse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, TypeVar
 
@@ -121,6 +121,16 @@ def list_branches(main: TableDirectory) -> dict[str, Branch]:
     return _list(main.store, main.branches, _parse_branch)
 
 
+def inspect_tags(main: TableDirectory) -> Iterator[tuple[str, Tag | CorruptFileError]]:
+    """Yield the name of each tag, and it, or the error of reading it; see `list_tags`."""
+    return _inspect(main.store, main.tags, _parse_tag)
+
+
+def inspect_branches(main: TableDirectory) -> Iterator[tuple[str, Branch | CorruptFileError]]:
+    """Yield the name of each branch except the main one, and it, or the error of reading it; see `list_tags`."""
+    return _inspect(main.store, main.branches, _parse_branch)
+
+
 def list_named_versions(main: TableDirectory, branch: str | None) -> set[int]:
     """Return the versions of a branch with tags, or that other branches start from; see `list_tags`."""
     tagged = {tag.version for tag in list_tags(main).values() if tag.branch == branch}
@@ -156,7 +166,7 @@ def create_ref(main: TableDirectory, name: str, ref: Tag | Branch) -> None:
     CommitStateUnknownError
         If the storage fails, and does not tell whether the tag is there.
     """
-    store, path, content = main.store, _ref_path(main, name, ref), _serialize(ref)
+    store, path, content = main.store, ref_path(main, name, ref), _serialize(ref)
     try:
         store.put_if_absent(path, content)
     except ObjectExistsError as error:
@@ -177,7 +187,7 @@ def create_ref(main: TableDirectory, name: str, ref: Tag | Branch) -> None:
 
 def replace_ref(main: TableDirectory, name: str, ref: Tag | Branch) -> None:
     """Replace an existing tag or branch; see `create_ref`."""
-    store, path, content = main.store, _ref_path(main, name, ref), _serialize(ref)
+    store, path, content = main.store, ref_path(main, name, ref), _serialize(ref)
     try:
         store.put(path, content)
     except StorageError as error:  # Its reply may have been lost.
@@ -191,7 +201,7 @@ def replace_ref(main: TableDirectory, name: str, ref: Tag | Branch) -> None:
 
 def delete_ref(main: TableDirectory, name: str, ref: Tag | Branch) -> None:
     """Delete the file of a tag or branch, unless another one has replaced it; see `create_ref`."""
-    store, path = main.store, _ref_path(main, name, ref)
+    store, path = main.store, ref_path(main, name, ref)
     with contextlib.suppress(ObjectNotFoundError):
         content = store.read(path, _MAX_REF_BYTES)
         found = _parsed(content, path, _parse_tag) if isinstance(ref, Tag) else _parsed(content, path, _parse_branch)
@@ -212,7 +222,8 @@ def check_metadata(metadata: Any) -> dict[str, str]:
     return dict(metadata)
 
 
-def _ref_path(main: TableDirectory, name: str, ref: Tag | Branch) -> str:
+def ref_path(main: TableDirectory, name: str, ref: Tag | Branch) -> str:
+    """Return the path of the file of a tag or branch; see `create_ref`."""
     return _path(main.tags if isinstance(ref, Tag) else main.branches, name)
 
 
@@ -222,13 +233,26 @@ def _path(directory: str, name: str) -> str:
 
 def _list(store: ObjectStore, directory: str, parse: Callable[[dict[str, Any]], Ref]) -> dict[str, Ref]:
     found = {}
+    for name, ref in _inspect(store, directory, parse):
+        if isinstance(ref, CorruptFileError):
+            raise ref
+        found[name] = ref
+    return dict(sorted(found.items()))
+
+
+def _inspect(
+    store: ObjectStore, directory: str, parse: Callable[[dict[str, Any]], Ref]
+) -> Iterator[tuple[str, Ref | CorruptFileError]]:
     for file in sorted(store.list_names(directory)):
         # Skip those being written.
         if file.endswith(_SUFFIX) and not file.startswith(".tmp_"):
-            ref = _load(store, f"{directory}/{file}", parse)
+            ref: Ref | CorruptFileError | None
+            try:
+                ref = _load(store, f"{directory}/{file}", parse)
+            except CorruptFileError as error:
+                ref = error
             if ref is not None:  # Else it was deleted since it was listed.
-                found[urllib.parse.unquote(file.removesuffix(_SUFFIX))] = ref
-    return dict(sorted(found.items()))
+                yield urllib.parse.unquote(file.removesuffix(_SUFFIX)), ref
 
 
 def _load(store: ObjectStore, path: str, parse: Callable[[dict[str, Any]], Ref]) -> Ref | None:

@@ -1,5 +1,6 @@
 """Tags, and versions by time."""
 
+import dataclasses
 import datetime
 import json
 import pickle
@@ -9,6 +10,8 @@ import pytest
 
 import lance_format
 from lance_format import CorruptFileError, InvalidInputError, LanceDataset, VersionNotFoundError
+from lance_format.table.versions.refs import list_tags
+from lance_format.table.versions.tag_check import contradicting_tags
 
 
 @pytest.fixture
@@ -169,3 +172,55 @@ def test_the_latest_version_is_checked_out_in_place(table: LanceDataset) -> None
     assert old.version_refs() == [{"version": 1}, {"version": 2}, {"version": 3}]
     old.checkout_latest()
     assert old.version == 3
+
+
+def damage(path: Path, **entries: object) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | entries))
+
+
+@pytest.mark.parametrize("version", [1, 9])
+def test_a_cleanup_does_not_rely_on_a_damaged_tag(tmp_path: Path, version: int) -> None:
+    for values_of_version in ([0], [0, 1], [2]):
+        table = lance_format.write_dataset({"a": values_of_version}, tmp_path, mode="overwrite")
+    table.update_config({"k": "v"})
+    table.tags.create("kept", 3)
+    damage(tmp_path / "_refs/tags/kept.json", version=version, updatedAt="2026-01-31T12:00:00.000000000Z")
+    for act in (table.cleanup_old_versions, table.explain_cleanup_old_versions):
+        with pytest.raises(CorruptFileError, match=rf"kept\.json: the tag 'kept' names version {version} with"):
+            act(datetime.timedelta(0), error_if_tagged_old_versions=False)
+    (found,) = table.verify().problems
+    assert (found.path, found.type, found.status) == ("_refs/tags/kept.json", "reference", "inconsistent")
+    assert f"names version {version}" in found.detail
+    table.tags.update("kept", 3)
+    assert not table.verify().problems
+    assert table.cleanup_old_versions(datetime.timedelta(0), error_if_tagged_old_versions=False).old_versions == 2
+    assert values(lance_format.dataset(tmp_path, "kept")) == [2]
+
+
+def test_a_cleanup_ignores_a_tag_whose_writer_has_yet_to_look_for_its_version(
+    table: LanceDataset, tmp_path: Path
+) -> None:
+    table.tags.create("new", 3)
+    damage(tmp_path / "_refs/tags/new.json", version=9)
+    assert table.cleanup_old_versions(datetime.timedelta(0)).old_versions == 2
+
+
+def test_verify_reports_malformed_references(table: LanceDataset, tmp_path: Path) -> None:
+    table.tags.create("t", 1)
+    table.tags.create("u", 2)
+    table.create_branch("b", 1)
+    for name in ("tags/t", "branches/b"):
+        path = tmp_path / f"_refs/{name}.json"
+        path.write_bytes(path.read_bytes()[:-2])
+    problems = table.verify().problems
+    assert [finding.path for finding in problems] == ["_refs/tags/t.json", "_refs/branches/b.json"]
+    assert all(f"{finding.path}: malformed reference" in finding.detail for finding in problems)
+
+
+def test_a_tag_that_was_moved_since_is_not_doubted(table: LanceDataset) -> None:
+    """Another cleanup may have removed the version that it named."""
+    table.tags.create("t", 1)
+    opened = table._table
+    (tag,) = list_tags(opened.directory).values()
+    stale = {"t": dataclasses.replace(tag, version=9, updated_at=None)}
+    assert list(contradicting_tags(opened.directory, stale, None, opened.history())) == []

@@ -46,6 +46,7 @@ from lance_format.table.versions.cleanup.garbage import (
 from lance_format.table.versions.history import History, load_detached, load_history
 from lance_format.table.versions.named_files import SharedFragments, branch_roots, named_files, owner_of
 from lance_format.table.versions.refs import list_branches, list_tags
+from lance_format.table.versions.tag_check import contradicting_tags
 
 _DEFAULT_AUTOMATIC_AGE = "14days"
 UNVERIFIED_AGE_SECONDS = 7 * 24 * 3600
@@ -72,7 +73,8 @@ def clean_up(directory: TableDirectory, branch: str | None, kept_from: int, poli
     InvalidInputError
         If one of the versions has a tag, unless the policy allows that. Nothing is removed.
     CorruptFileError, NotSupportedError
-        If a version cannot be read, so that its files are unknown. Nothing is removed.
+        If a version cannot be read, so that its files are unknown, or a tag does not agree with its version. Nothing is
+        removed.
     """
     return _Cleanup(directory, branch, kept_from, policy).run()
 
@@ -207,6 +209,8 @@ class _Cleanup:
 
     def _inspect(self, history: History) -> list[int]:
         """Return the versions to remove, and record the files that they and the others name."""
+        for error in contradicting_tags(self._main, list_tags(self._main), self._branch, history):
+            raise error
         named = self._load_names()
         candidates = self._candidates(history)
         old, tagged = [], []
