@@ -98,6 +98,11 @@ class TableDirectory:
         return self.path(DATA_DIRECTORY) if self.is_table else self.root
 
     @property
+    def indices(self) -> str:
+        """The directory of the directories of indices."""
+        return self.path(INDICES_DIRECTORY)
+
+    @property
     def versions(self) -> str:
         """The directory of the manifests."""
         return self.path(VERSIONS_DIRECTORY)
@@ -153,7 +158,7 @@ class TableDirectory:
 
     def index(self, uuid: str) -> str:
         """Return the directory of the files of an index."""
-        return self.path(f"{INDICES_DIRECTORY}/{uuid}")
+        return f"{self.indices}/{uuid}"
 
     def index_files_of(self, job: str) -> list[str]:
         """Return the paths in the store of the files of indices that a write has made, finished or not.
@@ -163,9 +168,9 @@ class TableDirectory:
         job : str
             The uuid of the write.
         """
-        indices = self.path(INDICES_DIRECTORY)
-        paths = (info.path for info in self.store.list_tree(indices))
-        return sorted(path for path in paths if is_index_of(path[len(indices) + 1 :].partition("/")[0], job))
+        start = len(self.indices) + 1
+        paths = (info.path for info in self.store.list_tree(self.indices))
+        return sorted(path for path in paths if is_index_of(path[start:].partition("/")[0], job))
 
     def moved(self, root: str) -> Self:
         """Return another directory of the same store."""

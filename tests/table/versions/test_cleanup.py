@@ -90,6 +90,18 @@ def test_old_versions_go_with_their_files(table: LanceDataset, tmp_path: Path) -
     assert table.cleanup_old_versions(AT_ONCE) == type(stats)()
 
 
+def test_empty_directories_of_killed_writers_go(table: LanceDataset, tmp_path: Path) -> None:
+    """One was killed before the first file of an index, a cleanup after the last file beside a data file."""
+    table.create_scalar_index("a", "BTREE")
+    kept = names(tmp_path / "_indices")
+    for name in ("_indices/0b5c9a3e-9f0a-4c57-9d5c-2f6b1f1f9c11", "data/0101-5f0c"):
+        (tmp_path / name).mkdir()
+    table.cleanup_old_versions()
+    assert {path.name for path in (tmp_path / "_indices").iterdir()} == {Path(name).parts[0] for name in kept}
+    assert all(path.is_file() for path in (tmp_path / "data").iterdir())
+    table.validate()
+
+
 def test_which_versions_go(table: LanceDataset, tmp_path: Path) -> None:
     assert table.cleanup_old_versions().old_versions == 0
     assert table.cleanup_old_versions(datetime.timedelta(hours=1), 1).old_versions == 0

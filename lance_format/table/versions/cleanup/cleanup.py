@@ -22,7 +22,7 @@ from dataclasses import field
 from lance_format.errors import InvalidInputError, LanceError, VersionNotFoundError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.metadata_values import parse_unsigned
-from lance_format.object_store import ObjectExistsError, ObjectNotFoundError
+from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, remove_empty_tree
 from lance_format.progress import Work, expect
 from lance_format.table.format.duration import parse_duration
 from lance_format.table.format.file_kinds import classify
@@ -176,6 +176,8 @@ class _Cleanup:
         garbage = list(self._garbage(roots))
         self._remove_versions(history, old)
         self._protect_news()
+        for directory in (self._directory.indices, self._directory.data):  # Killed writers left empty ones there.
+            remove_empty_tree(self._store, directory)
         return [each for each in garbage if not is_named(each.file, self._directory, self._used)]
 
     def explain(self, max_files: int) -> CleanupExplanation:
