@@ -228,7 +228,8 @@ class Schema:
 
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of some top-level fields, in the order given."""
-        return Schema(tuple(self.field(name) for name in names), self.metadata)
+        known = {field.name: field for field in self.fields}
+        return Schema(tuple(known.get(name) or self.field(name) for name in names), self.metadata)
 
     def to_storage(self) -> pa.Schema:
         """Return the Arrow schema, with storage types in place of extension types."""

@@ -193,6 +193,8 @@ class _Run(Generic[T]):
     results: tuple[T, ...] = ()
     held: dict[ByteRange, Bytes | None] = field(default_factory=dict)
     """Small pages that were asked for as a whole, and their bytes once they have arrived."""
+    in_order: list[ByteRange] = field(default_factory=list)
+    """These pages by their offset, those whose bytes are damaged included."""
 
     @property
     def work_bytes(self) -> int:
@@ -211,6 +213,7 @@ class _Run(Generic[T]):
         if small:
             begins = {wanted.offset for wanted in self.wanted}
             self.held = {extent: None for extent in small if extent.offset in begins}
+            self.in_order = sorted(self.held, key=_OFFSET)
         if not self.held:
             return self.wanted
         whole = [extent for extent, data in self.held.items() if data is None]
@@ -228,7 +231,11 @@ class _Run(Generic[T]):
         return [self._part(wanted, take) for wanted in self.wanted]
 
     def _holding(self, wanted: ByteRange) -> ByteRange | None:
-        return next((extent for extent in self.held if extent.contains(wanted)), None)
+        before = bisect.bisect_right(self.in_order, wanted.offset, key=_OFFSET)
+        if not before:
+            return None
+        found = self.in_order[before - 1]
+        return found if found in self.held and found.contains(wanted) else None
 
     def _part(self, wanted: ByteRange, take: Callable[[ByteRange], Bytes]) -> Bytes:
         extent = self._holding(wanted)

@@ -9,17 +9,15 @@ it or says what is wrong.
 
 from __future__ import annotations
 
-import bisect
 import itertools
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
 
-from lance_format.array_encodings.array import Planned
 from lance_format.byte_io import Buffer, ByteRange, RangeReader, stream_ranges
-from lance_format.data_block import Bytes, Counts
+from lance_format.data_block import Counts
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.columns.assembly import merge
 from lance_format.file.columns.dictionaries import concat
@@ -28,8 +26,8 @@ from lance_format.file.reading.batches import to_batch
 from lance_format.file.reading.column_reader import ColumnReader
 from lance_format.file.reading.reader import FileReader
 from lance_format.file.reading.single_rows import expected_bytes, take_arrays
-from lance_format.file.reading.structural_leaf import StructuralLeaf, plan_pages
-from lance_format.structural.page import RowSelection
+from lance_format.file.reading.stacked_leaf import StackedLeaf
+from lance_format.file.reading.structural_leaf import StructuralLeaf
 
 _STRETCH_BITS = 44
 _STRETCH_BYTES = 1 << _STRETCH_BITS
@@ -66,7 +64,8 @@ def take_joined(
         return None  # Blobs, whose payloads are elsewhere.
     try:
         opened = [[leaf for found in reader.leaves(columns) for leaf in found] for reader in readers]
-        by_leaf = [_JoinedLeaf(found) for leaves in zip(*opened, strict=True) if (found := _structural(leaves))]
+        starts = [number << _STRETCH_BITS for number in range(len(readers))]
+        by_leaf = [StackedLeaf(found, starts) for leaves in zip(*opened, strict=True) if (found := _structural(leaves))]
         if not opened or len(by_leaf) < len(opened[0]):
             return None
         bases = np.cumsum([0, *(reader.num_rows for reader in readers)])
@@ -120,69 +119,3 @@ class _JoinedSource:
 
     def close(self) -> None:
         """Leave the files open."""
-
-
-class _JoinedLeaf:
-    """The pages of a leaf in several files; see `LeafPages`."""
-
-    def __init__(self, leaves: Sequence[StructuralLeaf]) -> None:
-        self.leaf = leaves[0].leaf
-        self._leaves = leaves
-        self._first_pages = [0, *itertools.accumulate(leaf.first_rows.size - 1 for leaf in leaves)]
-        before = [0, *itertools.accumulate(int(leaf.first_rows[-1]) for leaf in leaves)]
-        counted = [leaf.first_rows[:-1] + rows for leaf, rows in zip(leaves, before[:-1], strict=True)]
-        self.first_rows: Counts = np.concatenate([*counted, before[-1:]])
-
-    @property
-    def size_bytes(self) -> Counts:
-        """See `LeafPages`."""
-        return np.concatenate([leaf.size_bytes for leaf in self._leaves])
-
-    def extent(self, index: int) -> ByteRange | None:
-        """See `LeafPages`."""
-        number, page = self._locate(index)
-        found = self._leaves[number].extent(page)
-        return None if found is None else _moved([found], number)[0]
-
-    def rows_at_once(self, index: int) -> int:
-        """See `LeafPages`."""
-        number, page = self._locate(index)
-        return self._leaves[number].rows_at_once(page)
-
-    def form(self, index: int) -> Hashable:
-        """See `LeafPages`."""
-        number, page = self._locate(index)
-        return self._leaves[number].form(page)
-
-    def plan(self, index: int, rows: RowSelection) -> Planned[list[pa.Array]]:
-        """See `LeafPages`."""
-        number, page = self._locate(index)
-        return _plan_moved(self._leaves[number].plan(page, rows), number)
-
-    def plan_single_rows(self, indices: Sequence[int], rows: Sequence[Counts]) -> Planned[list[pa.Array]]:
-        """See `LeafPages`."""
-        places = [self._locate(index) for index in indices]
-        pages = [self._leaves[number].single_rows(page, own) for (number, page), own in zip(places, rows, strict=True)]
-        return plan_pages(self.leaf, pages, [number << _STRETCH_BITS for number, _ in places])
-
-    def _locate(self, index: int) -> tuple[int, int]:
-        """Return the number of the file that has a page, and the page's number in it."""
-        number = bisect.bisect_right(self._first_pages, index) - 1
-        return number, index - self._first_pages[number]
-
-
-def _plan_moved(plan: Planned[list[pa.Array]], number: int) -> Planned[list[pa.Array]]:
-    """Return the plan of a file's page with ranges in the joined file."""
-    data: Sequence[Bytes] | None = None
-    try:
-        while True:
-            wanted = next(plan) if data is None else plan.send(data)
-            data = yield _moved(wanted, number)
-    except StopIteration as stop:
-        arrays: list[pa.Array] = stop.value
-        return arrays
-
-
-def _moved(ranges: Sequence[ByteRange], number: int) -> list[ByteRange]:
-    base = number << _STRETCH_BITS
-    return [ByteRange(base + int(wanted.offset), wanted.size) for wanted in ranges]

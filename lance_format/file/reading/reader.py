@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -30,7 +31,7 @@ from lance_format.file.reading.column_reader import ColumnReader, PageSizes
 from lance_format.file.reading.contents import describe_bytes
 from lance_format.file.reading.file_end import VERIFIED, FileEnd, Verification, read_end
 from lance_format.file.reading.row_range import RangeScan
-from lance_format.file.reading.single_rows import take_arrays, take_batches
+from lance_format.file.reading.single_rows import alike, take_arrays, take_batches
 from lance_format.file.reading.stored_columns import StoredColumns
 from lance_format.file.zones.collector import has_order
 from lance_format.file.zones.legacy import LegacyZoneReader
@@ -144,7 +145,10 @@ class FileReader:
             raise InvalidInputError(
                 f"rows {start} to {stop} in batches of {batch_size}: {self._source.path} has {self.num_rows} rows"
             )
-        return RangeScan(self._source, self._batches(columns, start), start, stop).read(batch_size)
+        leaves = self.leaves(columns)
+        if not self._source.request_shape.reads_ahead and alike(list(itertools.chain(*leaves)), stop - start):
+            return take_batches(self._source, self._batches(columns, leaves), np.arange(start, stop), batch_size)
+        return RangeScan(self._source, self._batches(columns, leaves, start), start, stop).read(batch_size)
 
     def take(self, columns: Sequence[ColumnProjection], rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """Read single rows.
@@ -202,7 +206,7 @@ class FileReader:
             With the file and the column that it is about.
         """
         self._check_rows(rows)
-        return take_batches(self._source, self._batches(columns, 0), rows, batch_size)
+        return take_batches(self._source, self._batches(columns, self.leaves(columns)), rows, batch_size)
 
     @property
     def source(self) -> RangeReader:
@@ -219,8 +223,10 @@ class FileReader:
         """
         return self._columns.open(columns)
 
-    def _batches(self, columns: Sequence[ColumnProjection], start: int) -> BatchBuilder:
-        return BatchBuilder(columns, self.leaves(columns), start, self._blobs, self._source.path)
+    def _batches(
+        self, columns: Sequence[ColumnProjection], leaves: Sequence[Sequence[ColumnReader]], start: int = 0
+    ) -> BatchBuilder:
+        return BatchBuilder(columns, leaves, start, self._blobs, self._source.path)
 
     def _check_rows(self, rows: npt.NDArray[np.int64]) -> None:
         if rows.size and (rows[0] < 0 or rows[-1] >= self.num_rows or (rows[1:] < rows[:-1]).any()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import cast
+from typing import TypeAlias, cast
 
 import pyarrow as pa
 
@@ -22,6 +22,9 @@ from lance_format.structural.page import Page, PageDescription, RowSelection
 from lance_format.structural.registry import parse_page
 from lance_format.structural.row_index import expand_ranges
 from lance_format.version import FileVersion
+
+PlacedRows: TypeAlias = tuple[MiniBlockPage, Counts, int]
+"""A page, items in it, which are counted from its first, and what is added to its offsets."""
 
 
 class StructuralLeaf:
@@ -85,12 +88,11 @@ class StructuralLeaf:
 
     def plan_single_rows(self, indices: Sequence[int], rows: Sequence[Counts]) -> Planned[list[pa.Array]]:
         """See `LeafPages`."""
-        pages = [self.single_rows(index, own) for index, own in zip(indices, rows, strict=True)]
-        return plan_pages(self.leaf, pages, [0] * len(pages))
+        return plan_pages(self.leaf, [self.placed(index, own) for index, own in zip(indices, rows, strict=True)])
 
-    def single_rows(self, index: int, rows: Counts) -> tuple[MiniBlockPage, Counts]:
-        """Return a page that has a form, and the items of rows in it, which are counted from its first."""
-        return cast("MiniBlockPage", self._page(index)), self._items_of(rows)
+    def placed(self, index: int, rows: Counts) -> PlacedRows:
+        """Return rows of a page that has a form; they are counted from its first."""
+        return cast("MiniBlockPage", self._page(index)), self._items_of(rows), 0
 
     def _items_of(self, rows: Counts) -> Counts:
         if self._items_per_row == 1:
@@ -106,17 +108,7 @@ class StructuralLeaf:
         return parse_page(metadata.layout, page, self.leaf.shape)
 
 
-def plan_pages(
-    leaf: Leaf, pages: Sequence[tuple[MiniBlockPage, Counts]], bases: Sequence[int]
-) -> Planned[list[pa.Array]]:
-    """Plan the reading of single rows of pages of one form; see `StructuralLeaf.single_rows`.
-
-    Parameters
-    ----------
-    leaf : Leaf
-    pages : sequence of (MiniBlockPage, int64[…])
-    bases : sequence of int
-        What is added to the offsets of each page.
-    """
-    plan = plan_single_rows([page for page, _ in pages], [items for _, items in pages], bases)
-    return build_leaf((yield from plan), leaf)
+def plan_pages(leaf: Leaf, pages: Sequence[PlacedRows]) -> Planned[list[pa.Array]]:
+    """Plan the reading of single rows of pages of one form; see `StructuralLeaf.placed`."""
+    found, items, bases = zip(*pages, strict=True)
+    return build_leaf((yield from plan_single_rows(found, items, bases)), leaf)

@@ -49,13 +49,15 @@ class Stages:
         """Divide the columns of a projection into stages."""
         outputs, tested = projection.output_source, projection.filter_source
         there = {field.name: field for field in tested.fields}
+        whole = {field.name: field for field in projection.source.fields}
+        wanted = set(outputs.names)
         rests = (remainder(field, there[field.name]) if field.name in there else field for field in outputs.fields)
-        kept = tuple(field for field in tested.fields if field.name in outputs.names)
+        kept = tuple(field for field in tested.fields if field.name in wanted)
         return cls(
             projection,
             dataclasses.replace(tested, fields=kept),
             dataclasses.replace(outputs, fields=tuple(field for field in rests if field is not None)),
-            all(projection.source.field(field.name) == field for field in outputs.fields),
+            all(whole[field.name] == field for field in outputs.fields),
             None if projection.filter is None else FirstTerms.of(projection.filter, tested),
         )
 
