@@ -47,7 +47,7 @@ class RowChangeResult:
     Parameters
     ----------
     version : int
-        The version that the change made, or the one that it read if it changed no row.
+        The version that the change made, or the one that it read if it changed no row and added no column.
     num_updated_rows, num_inserted_rows, num_deleted_rows : int
     """
 

@@ -153,6 +153,18 @@ def test_a_merge_that_only_inserts(catalog: Catalog, birds: str) -> None:
     assert lance_format.dataset(birds).version == before + 1
 
 
+@pytest.mark.parametrize(("deletes", "left"), [(False, [1, 2]), (True, [2])], ids=["nothing", "a delete"])
+def test_columns_come_without_written_rows(catalog: Catalog, birds: str, deletes: bool, left: list[int]) -> None:
+    before = lance_format.dataset(birds).version
+    surplus = " WHEN NOT MATCHED BY SOURCE AND t.id = 1 THEN DELETE" if deletes else ""
+    merge = MERGE.format(source="SELECT 3L AS id, 'x' AS more").replace("NOT MATCHED", "NOT MATCHED AND s.id > 3")
+    catalog.sql(merge + surplus)
+    assert [(row[0], row[3]) for row in rows(catalog)] == [(number, None) for number in left]
+    assert lance_format.dataset(birds).version == before + 1
+    catalog.sql(merge)
+    assert lance_format.dataset(birds).version == before + 1
+
+
 def test_conditions_see_the_new_columns(catalog: Catalog, birds: str) -> None:
     catalog.sql(
         "MERGE WITH SCHEMA EVOLUTION INTO @.birds t USING (SELECT id, 'x' AS more FROM range(2, 5)) s"
@@ -222,3 +234,10 @@ class TestInsert:
         assert rows(catalog) == [(1, (10,), 100, None), (2, (22,), 202, "owl")]
         assert lance_format.dataset(birds).schema.names[3:] == ["name"] or version(catalog.spark) < (4, 2)
         assert lance_format.dataset(birds).version == before + 1
+
+    @pytest.mark.parametrize("into", ["INTO @.birds BY NAME", "INTO @.birds REPLACE WHERE id = 2"])
+    def test_columns_come_without_rows(self, catalog: Catalog, birds: str, into: str) -> None:
+        source = "SELECT 2L AS id, named_struct('a', 22) AS s, 202 AS n, 'owl' AS name WHERE false"
+        catalog.sql(f"INSERT WITH SCHEMA EVOLUTION {into} {source}")
+        assert lance_format.dataset(birds).schema.names[3:] == ["name"]
+        assert [row[3] for row in rows(catalog)] == [None, None] if "BY NAME" in into else [None]

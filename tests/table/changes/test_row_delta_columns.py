@@ -122,11 +122,27 @@ def test_another_writer_adds_the_same_columns(dataset: LanceDataset) -> None:
     assert content(lance.dataset(dataset.uri)) == EXPECTED
 
 
-def test_a_delta_without_rows_makes_no_version(dataset: LanceDataset) -> None:
+@pytest.mark.parametrize("deleted", [[], [2], [0, 1]], ids=["nothing", "a row", "a fragment"])
+def test_columns_come_without_written_rows(dataset: LanceDataset, deleted: list[int]) -> None:
+    before = dataset.version
     delta = dataset.plan_row_delta(new_columns=NEW)
     with delta.open_writer(dataset, 0) as writer:
+        writer.delete(np.array([(row // 2 << 32) + row % 2 for row in deleted], np.uint64))
+        results = [writer.finish()]
+    assert delta.commit(dataset, results) == delta.commit(dataset, results)
+    assert dataset.version == before + 1
+    reference = lance.dataset(dataset.uri)
+    reference.validate()
+    assert content(reference) == {row: (None, None) for row in range(6) if row not in deleted}
+    assert content(lance_format.dataset(dataset.uri)) == content(reference)
+
+
+def test_a_delta_without_rows_and_new_columns_makes_no_version(dataset: LanceDataset) -> None:
+    before = dataset.version
+    delta = dataset.plan_row_delta(new_columns=dataset.schema)
+    with delta.open_writer(dataset, 0) as writer:
         delta.commit(dataset, [writer.finish()])
-    assert lance_format.dataset(dataset.uri).schema.names == ["id", "s"]
+    assert lance_format.dataset(dataset.uri).version == before
 
 
 def test_columns_that_the_table_cannot_have(dataset: LanceDataset) -> None:

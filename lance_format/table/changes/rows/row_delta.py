@@ -226,7 +226,7 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
         Returns
         -------
         RowDeltaResult or None
-            None if no version has it. A delta that changes nothing makes no version.
+            None if no version has it. A delta without rows and without new columns makes no version.
 
         Raises
         ------
@@ -249,10 +249,11 @@ class RowDelta(WriterPlan[RowDeltaChanges, RowDeltaResult]):
     def operation(self, draft: Draft, results: Sequence[RowDeltaChanges]) -> Delete | Update | None:
         """Write deletion files for the rows that are removed."""
         removed, written = unite([RowDeltaChanges(0, self.uuid), *results])
-        if not len(removed) and not written:
+        adds = bool(written or self.new_fields)
+        if not len(removed) and not adds:
             return None
         marked = mark_deleted(draft, removed)
-        if not written:
+        if not adds:
             return Delete(marked.updated, marked.emptied, self.description)
         schema = with_fields(draft.table, self.new_fields).manifest.schema
         fields = frozenset(node.id for name in self.columns for node in schema.field(name).walk())
