@@ -97,6 +97,10 @@ def test_what_cannot_be_evolved_is_refused(catalog: Catalog) -> None:
     assert lance_format.dataset(catalog.path("birds")).version == before
     catalog.refuses("ALTER TABLE @.lists ADD COLUMN l.element.b INT", "below an array or a map")
     catalog.refuses("ALTER TABLE @.lists RENAME COLUMN l.element.a TO b", "below an array or a map")
+    catalog.sql("CREATE TABLE @.old (id BIGINT) TBLPROPERTIES ('file_format_version' = '2.1')")
+    catalog.refuses("ALTER TABLE @.old ADD COLUMN m MAP<STRING, INT>", "'m.* file format 2.1 cannot hold")
+    evolving = MERGE.format(source="SELECT 1L AS id, map('a', 1) AS m").replace("@.birds", "@.old")
+    catalog.refuses(evolving, "'m.* file format 2.1 cannot hold")
 
 
 @pytest.mark.parametrize(("name", "message"), [("a.b", "such as 'a_b'"), ("_rowoffset", "reserved")])

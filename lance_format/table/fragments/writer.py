@@ -86,6 +86,10 @@ class DataFileOptions:
             name=name,
         )
 
+    def check_storable(self, schema: Schema) -> None:
+        """Raise the errors of the writer for columns that a data file cannot hold, before anything is written."""
+        self.open_writer(NullSink(), schema, NullSink.path).abort()
+
 
 class FragmentWriter:
     """Writes batches into a sequence of data files.
@@ -215,6 +219,25 @@ def list_data_files(directory: TableDirectory, job: str) -> list[str]:
     """
     names = sorted(directory.store.list_names(directory.data))
     return [f"{directory.data}/{name}" for name in names if is_data_file_of(name, job)]
+
+
+def check_new_columns(before: Schema, after: Schema, version: FileVersion) -> None:
+    """Refuse columns that a table gets, alone or inside of others, if its data files cannot hold them.
+
+    Parameters
+    ----------
+    before, after : Schema
+        Those of the table. Columns that are the same in both are not checked.
+    version : FileVersion
+        The version of the data files of the table.
+
+    Raises
+    ------
+    NotSupportedError, InvalidInputError
+        See `lance_format.file.columns.storable.writable_leaves`.
+    """
+    new = [name for name in after.names if name not in before.names or after.field(name) != before.field(name)]
+    DataFileOptions(version).check_storable(after.select(new))
 
 
 class NullSink:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_format
-from lance_format import LanceDataset, RetryableCommitConflictError, SchemaMismatchError
+from lance_format import LanceDataset, NotSupportedError, RetryableCommitConflictError, SchemaMismatchError
 from tests.table.leftovers import leftovers
 
 NEW = pa.schema([("name", pa.string()), pa.field("s", pa.struct([("b", pa.string())]))])
@@ -150,3 +150,17 @@ def test_columns_that_the_table_cannot_have(dataset: LanceDataset) -> None:
         dataset.with_new_columns(pa.schema([("ID", pa.int64())]))
     with pytest.raises(SchemaMismatchError, match="cannot be null"):
         dataset.plan_row_delta(new_columns=pa.schema([pa.field("n", pa.int64(), nullable=False)]))
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1"])
+@pytest.mark.parametrize("column", ["m", "s"])
+def test_columns_that_files_of_the_table_cannot_hold(tmp_path: Path, version: str, column: str) -> None:
+    """No row could be written with them."""
+    table = pa.table({"s": [{"a": 1}]})
+    dataset = lance_format.write_dataset(table, tmp_path / "t", data_storage_version=version)
+    kind = pa.map_(pa.string(), pa.int32())
+    new = pa.schema([(column, kind if column == "m" else pa.struct([("m", kind)]))])
+    for change in (dataset.add_columns, lambda columns: dataset.plan_row_delta(new_columns=columns)):
+        with pytest.raises(NotSupportedError, match=f"is in a map, which file format {version} cannot hold"):
+            change(new)
+    assert lance_format.dataset(dataset.uri).version == 1

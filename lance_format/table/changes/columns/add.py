@@ -24,6 +24,7 @@ from lance_format.table.changes.columns.column_source import (
 from lance_format.table.format.column_names import check_new_names
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.batch_rows import BATCH_ROWS, rows_at_once
+from lance_format.table.fragments.writer import check_new_columns
 from lance_format.table.scan.tasks import divide_fragments
 from lance_format.table.transaction.appended_columns import plan_new_columns
 from lance_format.table.transaction.operations import Merge
@@ -149,6 +150,8 @@ def plan_add_columns(
         for a checkpoint: one process must compute those, in the order of the table.
     SchemaMismatchError
         If a function returns other rows or columns than expected.
+    NotSupportedError
+        If the data files of the table cannot hold a column.
     """
     table.manifest.file_version.require_changeable()
     if split_size_bytes is not None and isinstance(new, Iterator | pa.RecordBatchReader):
@@ -270,25 +273,30 @@ def merge_schemas(table: TableVersion, makes: pa.Schema, *, is_null: bool = Fals
     ------
     InvalidInputError
         If a column exists already, or there is none.
+    NotSupportedError
+        If the data files of the table cannot hold a column.
     """
-    schema = table.manifest.schema
+    schema, version = table.manifest.schema, table.manifest.file_version
     makes = makes.remove_metadata()
     taken = [name for name in makes.names if name in schema.names]
     if taken and is_null:  # Nothing is written: fields of structs may be added as well.
-        added = Schema(plan_new_columns(table.manifest, makes, table.manifest.file_version))
+        added = Schema(plan_new_columns(table.manifest, makes, version))
         check_new_names(added.fields)
         merged = schema.with_fields(added.fields)
         taken = [name for name in taken if merged.field(name) == schema.field(name)]
         if not taken:
             plan_append(merged.select(makes.names), makes)
+            check_new_columns(schema, merged, version)
             return added, merged
     if taken or not makes.names:
         raise InvalidInputError(
             f"column {taken[0]!r} exists already; drop it first, or choose another name" if taken else "no column given"
         )
-    added = Schema.from_arrow(table_schema(makes, table.manifest.file_version), first_id=table.manifest.next_field_id)
+    added = Schema.from_arrow(table_schema(makes, version), first_id=table.manifest.next_field_id)
     check_new_names(added.fields)
-    return added, schema.with_fields(added.fields)
+    merged = schema.with_fields(added.fields)
+    check_new_columns(schema, merged, version)
+    return added, merged
 
 
 def add_data_file(

@@ -43,6 +43,7 @@ from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges, Ro
 from lance_format.table.format.column_names import check_new_names
 from lance_format.table.format.lineage import maker_of
 from lance_format.table.format.manifest import Manifest
+from lance_format.table.fragments.writer import check_new_columns
 from lance_format.table.transaction.appended_columns import plan_new_columns
 from lance_format.table.transaction.inserted_keys import unite_keys
 from lance_format.table.transaction.operations import Delete, Update
@@ -360,6 +361,8 @@ def with_fields(table: TableVersion, new_fields: Sequence[Field]) -> TableVersio
 
 
 def _plan_fields(table: TableVersion, columns: pa.Schema) -> tuple[Field, ...]:
-    fields = plan_new_columns(table.manifest, columns, table.manifest.file_version)
+    version, schema = table.manifest.file_version, table.manifest.schema
+    fields = plan_new_columns(table.manifest, columns, version)
     check_new_names(fields)
+    check_new_columns(schema, schema.with_fields(fields), version)
     return fields

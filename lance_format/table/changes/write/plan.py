@@ -39,12 +39,7 @@ from lance_format.table.format.lineage import maker_of
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.progress import FragmentWriteProgress
-from lance_format.table.fragments.writer import (
-    DataFileOptions,
-    FragmentWriter,
-    NullSink,
-    list_data_files,
-)
+from lance_format.table.fragments.writer import DataFileOptions, FragmentWriter, list_data_files
 from lance_format.table.transaction.appended_columns import plan_new_columns
 from lance_format.table.transaction.batch_marker import BatchMarker
 from lance_format.table.transaction.operations import Append, Overwrite
@@ -345,7 +340,7 @@ def plan_with(uri: str, schema: pa.Schema, options: WriteOptions) -> TableWrite:
     if not lance_schema.fields:
         raise InvalidInputError(f"the data for {directory} has no column; a table needs one at least")
     check_primary_key(lance_schema)
-    _check_storable(lance_schema, file_version, options)
+    _file_options(file_version, options).check_storable(lance_schema)
     if options.enable_stable_row_ids and current is not None and not current.stable_row_ids:
         raise NotSupportedError(
             f"the table {directory} was created without stable row ids, which cannot be enabled later; write"
@@ -419,11 +414,6 @@ def _file_options(version: FileVersion, options: WriteOptions) -> DataFileOption
         column_encoding=options.column_encoding,
         zone_index=options.zone_index,
     )
-
-
-def _check_storable(schema: Schema, version: FileVersion, options: WriteOptions) -> None:
-    """Raise the errors of the data file writer for columns that it cannot store, before anything is written."""
-    _file_options(version, options).open_writer(NullSink(), schema, NullSink.path).abort()
 
 
 def _absent_directories(directory: TableDirectory) -> tuple[str, ...]:
