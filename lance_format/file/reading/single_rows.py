@@ -81,6 +81,8 @@ def _take_each(
 def alike(leaves: Sequence[ColumnReader], num_rows: int) -> list[list[int]]:
     """Return the positions of columns whose rows are decoded together, group by group: there are few, of many columns.
 
+    Pages that cannot be read are left to those who say what is wrong.
+
     Parameters
     ----------
     leaves : sequence of ColumnReader
@@ -91,7 +93,9 @@ def alike(leaves: Sequence[ColumnReader], num_rows: int) -> list[list[int]]:
     groups: dict[Hashable, list[int]] = {}
     for position, column in enumerate(leaves):
         if isinstance(column.pages, StructuralLeaf | StackedLeaf) and len(column.leaf.path) == 1:
-            form = column.pages.form(0)
+            form = None
+            with contextlib.suppress(CorruptFileError, NotSupportedError):
+                form = column.pages.form(0)
             if form is not None:
                 groups.setdefault((column.leaf.arrow_type, column.leaf.shape, form), []).append(position)
     return [group for group in groups.values() if len(group) >= _LEAST_ALIKE]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lance_format
-from lance_format.errors import CorruptFileError
+from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file import LanceFileReader, LanceFileWriter
 from lance_format.file.reading import single_rows
 from tests.arrays import FLAT_TYPES, make_array, same_values
@@ -108,4 +108,19 @@ def test_a_damaged_column_is_named(tmp_path: Path) -> None:
     path.write_bytes(data)
     for read in (lambda: LanceFileReader(path).read_all(), lambda: LanceFileReader(path).take_rows([3])):
         with pytest.raises(CorruptFileError, match="c6"):
+            read().to_table()
+
+
+def test_a_column_with_a_malformed_page_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "f.lance"
+    table = pa.table({f"c{number}": np.arange(500) for number in range(9)})
+    with LanceFileWriter(str(path), table.schema, checksums=False) as writer:
+        writer.write_batch(table)
+    place = LanceFileReader(path)._reader.metadata.columns[6]
+    data = bytearray(path.read_bytes())
+    layout = data.index(b"PageLayout", place.offset) + len("PageLayout") + 2  # after the length of the value
+    data[layout] = 0x7A  # a layout that nobody knows
+    path.write_bytes(data)
+    for read in (lambda: LanceFileReader(path).read_all(), lambda: LanceFileReader(path).take_rows([3])):
+        with pytest.raises((CorruptFileError, NotSupportedError), match=r"f\.lance.*c6"):
             read().to_table()
