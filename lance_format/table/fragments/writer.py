@@ -13,6 +13,7 @@ from lance_format.byte_io import RangeWriter
 from lance_format.datatypes import Schema
 from lance_format.errors import StorageError
 from lance_format.file import FileWriter, LegacyFileWriter
+from lance_format.file.writing.layout import layout_of
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.progress import Work, advance
 from lance_format.table.batches.fitting import conform
@@ -234,10 +235,10 @@ def check_new_columns(before: Schema, after: Schema, version: FileVersion) -> No
     Raises
     ------
     NotSupportedError, InvalidInputError
-        See `lance_format.file.columns.storable.writable_leaves`.
+        See `layout_of`.
     """
     new = [name for name in after.names if name not in before.names or after.field(name) != before.field(name)]
-    DataFileOptions(version).check_storable(after.select(new))
+    layout_of(after.select(new), version)
 
 
 class NullSink:
