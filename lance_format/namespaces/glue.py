@@ -12,15 +12,13 @@ from typing import Any, TypeVar
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import DatasetExistsError, InvalidInputError, LanceError, NotSupportedError, StorageError
-from lance_format.namespaces.contents import NamespaceListing, TablePlace
-from lance_format.namespaces.namespace import Namespace, shown
-from lance_format.object_store import absolute_uri, resolve
-from lance_format.table.format.table_directory import TableDirectory
-from lance_format.table.maintenance.drop_table import drop_table
+from lance_format.namespaces.contents import TablePlace
+from lance_format.namespaces.entries import SUFFIX, Entry, EntryNamespace, folded
+from lance_format.namespaces.namespace import shown
+from lance_format.object_store import absolute_uri
 
 T = TypeVar("T")
 
-_SUFFIX = ".lance"
 _TYPE = "table_type"
 _ENTRY = {_TYPE: "LANCE", "managed_by": "storage"}
 _COMMENT, _LOCATION = "comment", "location"
@@ -55,7 +53,7 @@ _REMEDIES = {
 
 
 @checked_methods
-class GlueNamespace(Namespace):
+class GlueNamespace(EntryNamespace):
     """The databases of a Data Catalog and their Lance tables; see `Namespace`. Needs the package boto3.
 
     Names have two parts, a database and a table, which Glue keeps in lower case. Tables without a location are placed
@@ -103,6 +101,7 @@ class GlueNamespace(Namespace):
         root: str | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
+        super().__init__("Glue", storage_options)
         try:
             import boto3
             from botocore.config import Config
@@ -125,7 +124,6 @@ class GlueNamespace(Namespace):
         self._failures: tuple[type[Exception], ...] = (BotoCoreError, ClientError)
         self._catalog = {} if catalog_id is None else {"CatalogId": catalog_id}
         self._root = None if root is None else root.rstrip("/")
-        self._storage = dict(storage_options or {})
 
         def connect() -> Any:
             session = boto3.Session(
@@ -147,25 +145,9 @@ class GlueNamespace(Namespace):
     def __repr__(self) -> str:
         return f"GlueNamespace({self._client.meta.endpoint_url!r})"
 
-    def listing(self, namespace: Sequence[str] = ()) -> NamespaceListing | None:
-        """See `Namespace`. Tables of other formats are left out, and those that are only declared are not."""
-        if len(namespace) > 1:
-            return None
-        if not namespace:
-            databases = self._pages("list the databases", "get_databases", "DatabaseList")
-            return NamespaceListing(tuple(sorted(found["Name"] for found in databases or ())), ())
-        tables = self._tables(namespace)
-        if tables is None:
-            return None
-        return NamespaceListing((), tuple(sorted(found["Name"] for found in tables if _is_ours(found))))
-
-    def exists(self, namespace: Sequence[str]) -> bool:
-        """See `Namespace`."""
-        return not namespace or self._database(namespace) is not None
-
     def properties(self, namespace: Sequence[str]) -> dict[str, str] | None:
         """See `Namespace`. `comment` and `location` are those of the database."""
-        found = self._database(namespace) if namespace else {}
+        found = self._database_of(namespace) if namespace else {}
         if found is None:
             return None
         own = {_COMMENT: found.get("Description"), _LOCATION: found.get("LocationUri")}
@@ -177,39 +159,9 @@ class GlueNamespace(Namespace):
             raise NotSupportedError(f"cannot create the namespace {shown(namespace)}: Glue's have names of one part")
         left = dict(properties or {})
         own = {"Description": left.pop(_COMMENT, None), "LocationUri": left.pop(_LOCATION, None)}
-        entry = {"Name": _folded(namespace)[0], "Parameters": left}
+        entry = {"Name": folded(namespace)[0], "Parameters": left}
         entry |= {name: value for name, value in own.items() if value is not None}
         self._ask(f"create the namespace {shown(namespace)}", "create_database", _EXISTS, DatabaseInput=entry)
-
-    def remove(self, namespace: Sequence[str], *, cascade: bool = False) -> bool:
-        """See `Namespace`. The files of tables that go as well stay where they are.
-
-        Raises
-        ------
-        InvalidInputError
-            If there are tables of other formats, or views, which Glue would remove as well.
-        """
-        action = f"drop the namespace {shown(namespace)}"
-        tables = self._tables(namespace) if len(namespace) == 1 else None
-        if tables is None:
-            raise StorageError(f"cannot {action}: Glue has none of this name")
-        if tables and not cascade:
-            return False
-        others = sorted(found["Name"] for found in tables if not _is_ours(found))
-        if others:
-            raise InvalidInputError(
-                f"cannot {action}: it has entries that are no Lance tables, such as {others[0]!r}, which would be lost;"
-                " nothing was removed"
-            )
-        for found in tables:
-            self.deregister([*namespace, found["Name"]])
-        self._ask(action, "delete_database", _ABSENT, Name=_folded(namespace)[0])
-        return True
-
-    def find(self, table: Sequence[str]) -> TablePlace | None:
-        """See `Namespace`. Tables of other formats cannot be used."""
-        entry = self._entry(table)
-        return None if entry is None else self._place(table, entry)
 
     def declare(self, table: Sequence[str], location: str | None = None) -> TablePlace:
         """See `Namespace`. By default the place is below that of the database.
@@ -222,75 +174,38 @@ class GlueNamespace(Namespace):
             If there is no such database.
         """
         action = f"declare the table {shown(table)}"
-        _check_table(table, action)
-        uri = absolute_uri(location or self._default_location(table, action))
+        self._check_table(table, action)
+        database, name = folded(table)
+        uri = absolute_uri(location or self._default_location(database, name, action))
         entry = {
-            "Name": _folded(table)[-1],
+            "Name": name,
             "TableType": "EXTERNAL_TABLE",
             "Parameters": _ENTRY,
             "StorageDescriptor": {"Location": uri, "Columns": []},
         }
-        self._add(table, entry, action)
+        self._add(database, entry, action)
         return TablePlace(uri, self._storage)
-
-    def deregister(self, table: Sequence[str]) -> bool:
-        """See `Namespace`."""
-        return self._take_out(table, "forget") is not None
-
-    def drop(self, table: Sequence[str]) -> bool:
-        """See `Namespace`. The name goes first, so that no entry stays for a part of a table."""
-        place = self._take_out(table, "drop")
-        if place is None:
-            return False
-        store, path = resolve(place.uri, self._storage)
-        drop_table(TableDirectory(store, path), ignore_not_found=True)
-        return True
 
     def rename(self, table: Sequence[str], to: Sequence[str]) -> None:
         """See `Namespace`. Glue renames nothing: the table has both names for a moment."""
         action = f"rename the table {shown(table)} to {shown(to)}"
-        _check_table(to, action)
-        entry = self._entry(table)
-        if entry is None:
-            raise StorageError(f"cannot {action}: Glue has no table of this name")
-        self._place(table, entry)
-        left = {name: value for name, value in entry.items() if name not in _READ_ONLY}
-        self._add(to, {**left, "Name": _folded(to)[-1]}, action)
+        entry = self._to_rename(table, to, action)
+        left = {name: value for name, value in entry.stored.items() if name not in _READ_ONLY}
+        (database, name), (other, new_name) = folded(table), folded(to)
+        self._add(other, {**left, "Name": new_name}, action)
         try:
-            self._delete(table, action)
+            self._delete_entry(database, name, action)
         except LanceError:
-            self._delete(to, action)
+            self._delete_entry(other, new_name, action)
             raise
 
-    def _add(self, table: Sequence[str], entry: Mapping[str, Any], action: str) -> None:
-        database, _ = _folded(table)
+    def _add(self, database: str, entry: Mapping[str, Any], action: str) -> None:
         made = self._ask(action, "create_table", _EXISTS, DatabaseName=database, TableInput=entry)
         if made is None:
             raise DatasetExistsError(f"cannot {action}: Glue has a table of this name")
 
-    def _delete(self, table: Sequence[str], action: str) -> None:
-        database, name = _folded(table)
-        self._ask(action, "delete_table", _ABSENT, DatabaseName=database, Name=name)
-
-    def _take_out(self, table: Sequence[str], verb: str) -> TablePlace | None:
-        """Delete the entry of a table, and return its place; None if there is none."""
-        place = self.find(table)
-        if place is not None:
-            self._delete(table, f"{verb} the table {shown(table)}")
-        return place
-
-    def _place(self, table: Sequence[str], entry: Mapping[str, Any]) -> TablePlace:
-        if not _is_ours(entry):
-            kind = entry.get("Parameters", {}).get(_TYPE) or entry.get("TableType") or "unknown"
-            raise NotSupportedError(f"{shown(table)} is no Lance table: Glue has an entry of this name of type {kind}")
-        location = entry.get("StorageDescriptor", {}).get("Location")
-        if not location:
-            raise StorageError(f"Glue does not say where the table {shown(table)} is")
-        return TablePlace(absolute_uri(location), self._storage)
-
-    def _default_location(self, table: Sequence[str], action: str) -> str:
-        database, name = _folded(table)
-        found = self._database([database])
+    def _default_location(self, database: str, name: str, action: str) -> str:
+        found = self._database(database)
         if found is None:
             raise StorageError(f"cannot {action}: Glue has no namespace {database}")
         above = found.get("LocationUri", "").rstrip("/") or (self._root and f"{self._root}/{database}")
@@ -298,25 +213,29 @@ class GlueNamespace(Namespace):
             raise InvalidInputError(
                 f"cannot {action}: the namespace {database} has no location; give the table one, or the catalog a root"
             )
-        return f"{above}/{name}{_SUFFIX}"
+        return f"{above}/{name}{SUFFIX}"
 
-    def _entry(self, table: Sequence[str]) -> dict[str, Any] | None:
-        if len(table) != 2:
-            return None
-        database, name = _folded(table)
-        found = self._ask(f"find the table {shown(table)}", "get_table", _ABSENT, DatabaseName=database, Name=name)
-        return None if found is None else found["Table"]
+    def _databases(self) -> list[str]:
+        databases = self._pages("list the databases", "get_databases", "DatabaseList")
+        return [found["Name"] for found in databases or ()]
 
-    def _database(self, namespace: Sequence[str]) -> dict[str, Any] | None:
-        if len(namespace) != 1:
-            return None
-        name = _folded(namespace)[0]
-        found = self._ask(f"find the namespace {shown(namespace)}", "get_database", _ABSENT, Name=name)
+    def _database(self, name: str) -> Any:
+        found = self._ask(f"find the namespace {name}", "get_database", _ABSENT, Name=name)
         return None if found is None else found["Database"]
 
-    def _tables(self, namespace: Sequence[str]) -> list[dict[str, Any]] | None:
-        name = _folded(namespace)[0]
-        return self._pages(f"list the tables of {shown(namespace)}", "get_tables", "TableList", DatabaseName=name)
+    def _entries(self, database: str) -> list[Entry] | None:
+        tables = self._pages(f"list the tables of {database}", "get_tables", "TableList", DatabaseName=database)
+        return None if tables is None else [_entry_from(table) for table in tables]
+
+    def _entry(self, database: str, name: str) -> Entry | None:
+        found = self._ask(f"find the table {database}.{name}", "get_table", _ABSENT, DatabaseName=database, Name=name)
+        return None if found is None else _entry_from(found["Table"])
+
+    def _delete_entry(self, database: str, name: str, action: str) -> bool:
+        return self._ask(action, "delete_table", _ABSENT, DatabaseName=database, Name=name) is not None
+
+    def _delete_database(self, name: str, action: str) -> None:
+        self._ask(action, "delete_database", _ABSENT, Name=name)
 
     def _pages(self, action: str, operation: str, field: str, **given: Any) -> list[dict[str, Any]] | None:
         def read() -> list[dict[str, Any]]:
@@ -341,18 +260,9 @@ class GlueNamespace(Namespace):
             raise StorageError(told + (f"; {remedy}" if remedy else "")) from error
 
 
-def _is_ours(entry: Mapping[str, Any]) -> bool:
-    return str(entry.get("Parameters", {}).get(_TYPE, "")).upper() == _ENTRY[_TYPE]
-
-
-def _folded(name: Sequence[str]) -> list[str]:
-    """Return a name as Glue keeps it."""
-    return [part.lower() for part in name]
-
-
-def _check_table(name: Sequence[str], action: str) -> None:
-    if len(name) != 2:
-        raise InvalidInputError(f"cannot {action}: names of Glue's tables have two parts, as in db.t")
+def _entry_from(table: Mapping[str, Any]) -> Entry:
+    kind = table.get("Parameters", {}).get(_TYPE) or table.get("TableType") or "unknown"
+    return Entry(table["Name"], kind, table.get("StorageDescriptor", {}).get("Location"), table)
 
 
 def _rebuild(given: dict[str, Any]) -> GlueNamespace:

@@ -175,14 +175,14 @@ def test_a_rename_that_fails_leaves_one_name(
     namespace: GlueNamespace, db: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = namespace.declare([db, "t"])
-    delete = GlueNamespace._delete
+    delete = GlueNamespace._delete_entry
 
-    def fail(self: GlueNamespace, table: list[str], action: str) -> None:
-        if table[-1] == "t":
+    def fail(self: GlueNamespace, database: str, name: str, action: str) -> bool:
+        if name == "t":
             raise StorageError("no")
-        delete(self, table, action)
+        return delete(self, database, name, action)
 
-    monkeypatch.setattr(GlueNamespace, "_delete", fail)
+    monkeypatch.setattr(GlueNamespace, "_delete_entry", fail)
     with pytest.raises(StorageError, match="no"):
         namespace.rename([db, "t"], [db, "u"])
     assert namespace.find([db, "t"]) == place

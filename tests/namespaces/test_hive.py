@@ -50,7 +50,7 @@ def write(place: TablePlace, *values: int) -> None:
 
 def entry_of(namespace: HiveNamespace, *name: str) -> Any:
     """Return what the metastore has of a table."""
-    return namespace._entry(name)
+    return namespace._entry(*name).stored
 
 
 def add_entry(namespace: HiveNamespace, db: str, name: str, location: str, parameters: dict[str, str]) -> None:
