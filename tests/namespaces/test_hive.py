@@ -1,8 +1,7 @@
-"""Namespaces that a Hive metastore keeps."""
+"""Namespaces that a Hive metastore keeps; `test_entries.py` has more."""
 
 from __future__ import annotations
 
-import itertools
 import pickle
 import socket
 import sys
@@ -16,7 +15,6 @@ import pytest
 
 import lance_format
 from lance_format import (
-    DatasetExistsError,
     HiveNamespace,
     InvalidInputError,
     NamespaceListing,
@@ -24,104 +22,29 @@ from lance_format import (
     StorageError,
     TablePlace,
 )
+from tests.namespaces.keepers import Keeper, hive_keeper, new_database, write
 from tests.servers import ObjectServer
-
-_NUMBERS = itertools.count()
 
 
 @pytest.fixture
-def namespace(hive_metastore: str, tmp_path: Path) -> HiveNamespace:
-    return HiveNamespace(hive_metastore, root=f"{tmp_path}/")
+def keeper(hive_metastore: str, tmp_path: Path) -> Keeper:
+    return hive_keeper(hive_metastore, f"{tmp_path}/")
+
+
+@pytest.fixture
+def namespace(keeper: Keeper) -> HiveNamespace:
+    return keeper.namespace
 
 
 @pytest.fixture
 def db(namespace: HiveNamespace) -> Iterator[str]:
-    """Yield the name of a database."""
-    name = f"db{next(_NUMBERS)}"
-    namespace.create([name])
-    yield name
-    for table in (namespace.listing([name]) or NamespaceListing((), ())).tables:
-        namespace.deregister([name, table])
-
-
-def write(place: TablePlace, *values: int) -> None:
-    lance_format.write_dataset({"id": [*values]}, place.uri, storage_options=place.storage_options)
+    with new_database(namespace) as name:
+        yield name
 
 
 def entry_of(namespace: HiveNamespace, *name: str) -> Any:
     """Return what the metastore has of a table."""
     return namespace._entry(*name).stored
-
-
-def add_entry(namespace: HiveNamespace, db: str, name: str, location: str, parameters: dict[str, str]) -> None:
-    """Add a table as others do."""
-    types = namespace._interface
-    place = types.StorageDescriptor(location=location, cols=[types.FieldSchema("id", "bigint", "")], parameters={})
-    place.serdeInfo = types.SerDeInfo(parameters={})
-    entry = types.Table(dbName=db, tableName=name, tableType="EXTERNAL_TABLE", parameters=parameters, sd=place)
-    namespace._ask("add an entry", lambda client: client.create_table(entry))
-
-
-def drop_entry(namespace: HiveNamespace, db: str, name: str) -> None:
-    namespace._ask("drop an entry", lambda client: client.drop_table(db, name, False))
-
-
-def test_namespaces(namespace: HiveNamespace, db: str, tmp_path: Path) -> None:
-    given = {"comment": "mine", "location": f"file:{tmp_path}/a", "owner": "me", "team": "x"}
-    name = f"{db}_other"
-    namespace.create([name], given)
-    namespace.create([name], {"owner": "you"})
-    assert namespace.properties([name]) == given
-    assert namespace.properties([db])["location"] == f"file:{tmp_path}/{db}"
-    assert {db, name, "default"} <= set(namespace.listing().namespaces)
-    assert namespace.listing([db]) == NamespaceListing((), ())
-    assert namespace.exists([])
-    assert namespace.exists([name.upper()])
-    assert namespace.properties([]) == {}
-    for absent in (["none"], [db, "inner"]):
-        assert not namespace.exists(absent)
-        assert namespace.properties(absent) is None
-        assert namespace.listing(absent) is None
-        with pytest.raises(StorageError, match="the Hive metastore has none of this name"):
-            namespace.remove(absent)
-    with pytest.raises(NotSupportedError, match="names of one part"):
-        namespace.create([db, "inner"])
-    assert namespace.remove([name])
-    assert not namespace.exists([name])
-
-
-def test_tables(namespace: HiveNamespace, db: str, tmp_path: Path) -> None:
-    assert namespace.find([db, "t"]) is None
-    place = namespace.declare([db, "T"])
-    assert place.uri == f"{tmp_path}/{db}/t.lance"
-    assert namespace.find([db, "t"]) == namespace.find([db.upper(), "T"]) == place
-    with pytest.raises(DatasetExistsError, match=rf"declare the table {db}\.t"):
-        namespace.declare([db, "t"])
-    assert namespace.reserve([db, "t"]) == (place, False)
-    with pytest.raises(InvalidInputError, match=r"the table db.*\.t is at .* already"):
-        namespace.reserve([db, "t"], "/elsewhere")
-    write(place, 1, 2)
-    write(namespace.declare([db, "u"], str(tmp_path / "placed")), 3)
-    assert namespace.listing([db]) == NamespaceListing((), ("t", "u"))
-    assert not namespace.remove([db])
-    namespace.rename([db, "t"], [db, "v"])
-    assert namespace.find([db, "v"]) == place
-    assert namespace.find([db, "t"]) is None
-    with pytest.raises(DatasetExistsError, match="rename the table"):
-        namespace.rename([db, "v"], [db, "u"])
-    with pytest.raises(StorageError, match="no table of this name"):
-        namespace.rename([db, "t"], [db, "x"])
-    with pytest.raises(StorageError, match="cannot rename the table"):
-        namespace.rename([db, "v"], ["none", "v"])
-    assert namespace.find([db, "v"]) == place
-    assert namespace.deregister([db, "v"])
-    assert not namespace.deregister([db, "v"])
-    assert lance_format.dataset(place.uri).count_rows() == 2
-    assert namespace.drop([db, "u"])
-    assert not namespace.drop([db, "u"])
-    assert not (tmp_path / "placed").exists()
-    namespace.declare([db, "declared"])
-    assert namespace.drop([db, "declared"])
 
 
 @pytest.mark.parametrize("name", ["a b", "50%41", "a#b?c", "é", "x=1,y"])
@@ -138,19 +61,10 @@ def test_odd_places(namespace: HiveNamespace, db: str, tmp_path: Path, name: str
     namespace.remove([other], cascade=True)
 
 
-def test_names_of_other_lengths(namespace: HiveNamespace, db: str) -> None:
-    for name in (["t"], [db, "a", "t"]):
-        assert namespace.find(name) is None
-        with pytest.raises(InvalidInputError, match="have two parts"):
-            namespace.declare(name)
-    with pytest.raises(StorageError, match="the Hive metastore has no namespace none"):
-        namespace.declare(["none", "t"])
-    with pytest.raises(StorageError, match=r"cannot declare the table none\.t in the Hive metastore"):
-        namespace.declare(["none", "t"], "/t")
-
-
-def test_places(hive_metastore: str, db: str) -> None:
+def test_places(hive_metastore: str, namespace: HiveNamespace, db: str, tmp_path: Path) -> None:
+    assert namespace.properties([db])["location"] == f"file:{tmp_path}/{db}"
     namespace = HiveNamespace(hive_metastore)
+    assert "default" in namespace.listing().namespaces
     name = f"{db}_placed"
     namespace.create([name])
     assert namespace.declare([name, "t"]).uri.endswith(f"/warehouse/{name}.db/t.lance")
@@ -172,33 +86,10 @@ def test_a_move_to_another_database_leaves_the_files(namespace: HiveNamespace, d
     assert lance_format.dataset(place.uri).count_rows() == 2
 
 
-def test_entries_of_others(namespace: HiveNamespace, db: str, tmp_path: Path) -> None:
-    add_entry(namespace, db, "ice", f"{tmp_path}/ice", {"table_type": "ICEBERG", "EXTERNAL": "TRUE"})
-    add_entry(namespace, db, "csv", f"{tmp_path}/csv", {"EXTERNAL": "TRUE"})
-    place = namespace.declare([db, "t"])
-    write(place, 1)
-    assert namespace.listing([db]) == NamespaceListing((), ("t",))
-    for act in (namespace.find, namespace.deregister, namespace.drop, lambda name: namespace.rename(name, [db, "x"])):
-        with pytest.raises(
-            NotSupportedError, match="is no Lance table: the Hive metastore has an entry of this name of type ICEBERG"
-        ):
-            act([db, "ice"])
-    with pytest.raises(DatasetExistsError):
-        namespace.declare([db, "csv"])
-    assert not namespace.remove([db])
-    with pytest.raises(InvalidInputError, match="entries that are no Lance tables, such as 'csv'"):
-        namespace.remove([db], cascade=True)
-    assert namespace.find([db, "t"]) == place
-    for name in ("ice", "csv"):
-        drop_entry(namespace, db, name)
-    assert namespace.remove([db], cascade=True)
-    assert lance_format.dataset(place.uri).count_rows() == 1  # Only its name is gone.
-
-
-def test_what_others_put_there(namespace: HiveNamespace, db: str, tmp_path: Path) -> None:
+def test_what_others_put_there(keeper: Keeper, namespace: HiveNamespace, db: str, tmp_path: Path) -> None:
     """The entries of the JVM connector, which a metastore takes for tables of its own."""
     write(TablePlace(str(tmp_path / "theirs")), 1, 2)
-    add_entry(namespace, db, "theirs", str(tmp_path / "theirs"), {"table_type": "LANCE", "managed_by": "storage"})
+    keeper.add(db, "theirs", str(tmp_path / "theirs"), {"table_type": "LANCE", "managed_by": "storage"})
     place = namespace.find([db, "theirs"])
     assert lance_format.dataset(place.uri).count_rows() == 2
     namespace.declare([db, "ours"])

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from lance_format import HiveNamespace, RestNamespace
 from pyspark_lance import LanceTable
+from tests.namespaces.keepers import hive_keeper
 from tests.namespaces.servers import NamespaceServer, serving, serving_by_pylance
 from tests.servers import ObjectServer
 from tests.spark.conftest import Catalog, catalog_of, files
@@ -287,20 +288,15 @@ def test_namespaces_of_hive(hive: Catalog, hive_metastore: str, tmp_path: Path) 
     assert not (tmp_path / "placed" / "birds.lance").exists()
 
 
-def test_a_table_that_hive_can_read_is_none_of_lance(hive: Catalog, planner: SparkSession, tmp_path: Path) -> None:
+def test_a_table_that_hive_can_read_is_none_of_lance(hive: Catalog, hive_metastore: str, tmp_path: Path) -> None:
     hive.sql("CREATE TABLE @.t AS SELECT 1 AS id")
-    uri = dict(planner.conf.getAll)[f"spark.sql.catalog.{hive.name}.uri"]
-    namespace = HiveNamespace(uri)
-    types = namespace._interface
-    place = types.StorageDescriptor(location=f"{tmp_path}/csv", cols=[], parameters={}, serdeInfo=types.SerDeInfo())
-    entry = types.Table(dbName="db", tableName="csv", tableType="EXTERNAL_TABLE", parameters={"EXTERNAL": "TRUE"})
-    entry.sd = place
-    namespace._ask("add an entry", lambda client: client.create_table(entry))
+    keeper = hive_keeper(hive_metastore, str(tmp_path))
+    keeper.add("db", "csv", f"{tmp_path}/csv", {"EXTERNAL": "TRUE"})
     assert hive.sql("SHOW TABLES IN @") == [("db", "t", False)]
     for statement in ("SELECT * FROM @.csv", "DROP TABLE @.csv", "CREATE TABLE @.csv (id INT)"):
         hive.refuses(statement, "db.csv is no Lance table: the Hive metastore has an entry of this name")
     hive.refuses("DROP NAMESPACE @ CASCADE", "entries that are no Lance tables, such as 'csv'")
-    namespace._ask("drop an entry", lambda client: client.drop_table("db", "csv", False))
+    keeper.drop("db", "csv")
 
 
 def test_tables_of_glue_on_s3(planner: SparkSession, s3_server: ObjectServer, tmp_path: Path) -> None:

@@ -173,7 +173,8 @@ class FileWriter:
         self._given = GivenColumns(schema)
         self._version = version
         self._layout = layout_of(schema, version)
-        defaults = EncodingDefaults.parse(encoding, column_encoding, _column_names(schema.fields))
+        known = _column_names(schema.fields) if column_encoding else ()
+        defaults = EncodingDefaults.parse(encoding, column_encoding, known)
         writing = ArrayWriting if version.has_array_encodings else StructuralWriting
 
         def make(field: Field, leaves: Sequence[Leaf]) -> ColumnWriting:

@@ -237,8 +237,9 @@ def check_new_columns(before: Schema, after: Schema, version: FileVersion) -> No
     NotSupportedError, InvalidInputError
         See `layout_of`.
     """
-    new = [name for name in after.names if name not in before.names or after.field(name) != before.field(name)]
-    layout_of(after.select(new), version)
+    known = {field.name: field for field in before.fields}
+    new = tuple(field for field in after.fields if field != known.get(field.name))
+    layout_of(Schema(new, after.metadata), version)
 
 
 class NullSink:

@@ -30,10 +30,10 @@ from lance_format.table.transaction.transaction import parse_transaction
 from lance_format.table.versions.belonging import contradict
 from lance_format.table.versions.cleanup.cleanup import UNVERIFIED_AGE_SECONDS
 from lance_format.table.versions.cleanup.garbage import is_named
+from lance_format.table.versions.cleanup.tag_check import contradicting_tags
 from lance_format.table.versions.history import History, load_detached, load_history
 from lance_format.table.versions.named_files import SharedFragments, branch_roots, named_files, owner_of
 from lance_format.table.versions.refs import Tag, inspect_branches, inspect_tags
-from lance_format.table.versions.tag_check import contradicting_tags
 
 _MAX_TRANSACTION_BYTES = 1 << 30
 

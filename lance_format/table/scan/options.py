@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypedDict
+
+import pyarrow as pa
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, NotSupportedError
@@ -94,6 +96,27 @@ class ScanArguments(ScanKeywords, total=False):
 
     columns: Columns | None
     filter: Filter | None
+
+
+class PandasKeywords(TypedDict, total=False):
+    """Keyword arguments of `pyarrow.Table.to_pandas`."""
+
+    memory_pool: pa.MemoryPool | None
+    categories: Iterable[str] | None
+    strings_to_categorical: bool
+    zero_copy_only: bool
+    integer_object_nulls: bool
+    date_as_object: bool
+    timestamp_as_object: bool
+    use_threads: bool
+    deduplicate_objects: bool
+    ignore_metadata: bool
+    safe: bool
+    split_blocks: bool
+    self_destruct: bool
+    maps_as_pydicts: str | None
+    types_mapper: Callable[[pa.DataType], Any] | None
+    coerce_temporal_nanoseconds: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,7 +74,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the values of an output come from.
+    """Source of the values of an output.
 
     Parameters
     ----------

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -28,7 +28,7 @@ from lance_format.table.scan.late_columns import LateColumns
 from lance_format.table.scan.late_materialisation import materialise, materialise_together, small_together
 from lance_format.table.scan.metrics import ScanMeter, ScanMetrics, describe_plan, report
 from lance_format.table.scan.opening import opened_ahead
-from lance_format.table.scan.options import ScanOptions
+from lance_format.table.scan.options import PandasKeywords, ScanOptions
 from lance_format.table.scan.pace import Pace
 from lance_format.table.scan.planned_reads import PlannedReads, plan_reads
 from lance_format.table.scan.projection import Projection, plan_projection
@@ -41,27 +41,6 @@ from lance_format.table.scan.stages import Stages
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, Candidates, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.versions.belonging import check_belongs
 from lance_format.table.versions.table_version import TableVersion
-
-
-class PandasKeywords(TypedDict, total=False):
-    """Keyword arguments of `pyarrow.Table.to_pandas`."""
-
-    memory_pool: pa.MemoryPool | None
-    categories: Iterable[str] | None
-    strings_to_categorical: bool
-    zero_copy_only: bool
-    integer_object_nulls: bool
-    date_as_object: bool
-    timestamp_as_object: bool
-    use_threads: bool
-    deduplicate_objects: bool
-    ignore_metadata: bool
-    safe: bool
-    split_blocks: bool
-    self_destruct: bool
-    maps_as_pydicts: str | None
-    types_mapper: Callable[[pa.DataType], Any] | None
-    coerce_temporal_nanoseconds: bool
 
 
 @checked_methods

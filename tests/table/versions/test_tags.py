@@ -10,8 +10,8 @@ import pytest
 
 import lance_format
 from lance_format import CorruptFileError, InvalidInputError, LanceDataset, VersionNotFoundError
+from lance_format.table.versions.cleanup.tag_check import contradicting_tags
 from lance_format.table.versions.refs import list_tags
-from lance_format.table.versions.tag_check import contradicting_tags
 
 
 @pytest.fixture

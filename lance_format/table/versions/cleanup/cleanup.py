@@ -43,10 +43,10 @@ from lance_format.table.versions.cleanup.garbage import (
     remove_directories,
     remove_files,
 )
+from lance_format.table.versions.cleanup.tag_check import contradicting_tags
 from lance_format.table.versions.history import History, load_detached, load_history
 from lance_format.table.versions.named_files import SharedFragments, branch_roots, named_files, owner_of
 from lance_format.table.versions.refs import list_branches, list_tags
-from lance_format.table.versions.tag_check import contradicting_tags
 
 _DEFAULT_AUTOMATIC_AGE = "14days"
 UNVERIFIED_AGE_SECONDS = 7 * 24 * 3600
