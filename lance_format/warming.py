@@ -23,9 +23,10 @@ from lance_format.table.indices.texts.posting_list import StoredPositions
 from lance_format.texts.token_rules import PLAIN
 from lance_format.texts.tokenizing import Tokenizer
 from lance_format.vectors.clustering import cluster
-from lance_format.vectors.codes import ProductCodes, ScalarCodes
+from lance_format.vectors.codes import ProductCodes, ScalarCodes, no_codes
 from lance_format.vectors.graphs import GraphParameters, NeighborGraph
 from lance_format.vectors.metrics import distances_to
+from lance_format.vectors.rotated_codes import RotatedCodes, Rotation
 
 _NUM_ROWS = 20_000
 _VERSIONS = ("2.0", "2.1", "2.2")
@@ -137,11 +138,15 @@ def _search() -> None:
     cluster(stored("f4"), 2, 1, np.random.default_rng(0))
     for metric in ("l2", "dot"):
         distances_to(query, np.ones((8, 8), np.float32), metric)
-        ScalarCodes(8, metric, 0, 1).distances(query, stored("u1"))
+        ScalarCodes(8, metric, 0, 1).measuring(query)(query, stored("u1"))
         for num_bits in (4, 8):
             codebook = np.ones((64 // num_bits, 1 << num_bits, 1), np.float32)
             codes = ProductCodes(codebook.shape[0], metric, num_bits, codebook, is_transposed=True)
-            codes.distances(np.ones(codes.dimension, np.float32), stored("u1"))
+            ones = np.ones(codes.dimension, np.float32)
+            codes.measuring(ones)(ones, stored("u1").T)
+    rotated = RotatedCodes(8, "l2", 2, Rotation.at_random(8, np.random.default_rng(0)))
+    rotated.encode(stored("f4"), stored("f4"), np.arange(8))
+    rotated.measuring(query)(query, no_codes(rotated))
     NeighborGraph.built(np.random.default_rng(0).random((100, 4), np.float32), GraphParameters(m=2))
 
 

@@ -40,7 +40,7 @@ from lance_format import InvalidInputError
 
 _INDEX_TYPES = (
     "ZONEMAP, BTREE, BITMAP, LABEL_LIST, BLOOMFILTER, NGRAM, for text search INVERTED,"
-    " or of vectors IVF_FLAT, IVF_PQ, IVF_SQ, or with graphs IVF_HNSW_FLAT, IVF_HNSW_PQ, IVF_HNSW_SQ"
+    " or of vectors IVF_FLAT, IVF_PQ, IVF_SQ, IVF_RQ, or with graphs IVF_HNSW_FLAT, IVF_HNSW_PQ, IVF_HNSW_SQ"
 )
 _TEXT, _LONG, _REAL, _FLAG = StringType(), LongType(), DoubleType(), BooleanType()
 _TIME, _INTERVAL = TimestampType(), DayTimeIntervalType()
@@ -112,7 +112,12 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("sample_rate", _LONG, "of these: vectors per partition to find these by, 256 by default"),
             Parameter("max_iters", _LONG, "of these: maximum number of steps of that, 50 by default"),
             Parameter("num_sub_vectors", _LONG, "of IVF_PQ, IVF_HNSW_PQ: by default one per 16 numbers"),
-            Parameter("num_bits", _LONG, "of IVF_PQ, IVF_HNSW_PQ: 8 or 4 bits per sub-vector, 8 by default"),
+            Parameter(
+                "num_bits",
+                _LONG,
+                "of IVF_PQ, IVF_HNSW_PQ: 8 or 4 bits per sub-vector, 8 by default; of IVF_RQ: 1 to 9 per number, 5 by"
+                " default",
+            ),
             Parameter("m", _LONG, "of IVF_HNSW_…: neighbours that a vector is given in a graph, 20 by default"),
             Parameter("ef_construction", _LONG, "of these: vectors to choose neighbours from, 150 by default"),
             Parameter("max_level", _LONG, "of these: levels of a graph, 7 by default"),

@@ -263,8 +263,8 @@ class TableUpkeep:
             The column, or the dotted path of a field below structs.
         indexType : str
             `ZONEMAP`, `BTREE`, `BITMAP`, `LABEL_LIST`, `BLOOMFILTER` or `NGRAM`; of texts, which `textSearch` finds by
-            it, `INVERTED`; of vectors, which `vectorSearch` finds by it, `IVF_FLAT`, `IVF_PQ` or `IVF_SQ`, or with
-            graphs `IVF_HNSW_FLAT`, `IVF_HNSW_PQ` or `IVF_HNSW_SQ`.
+            it, `INVERTED`; of vectors, which `vectorSearch` finds by it, `IVF_FLAT`, `IVF_PQ`, `IVF_SQ` or `IVF_RQ`, or
+            with graphs `IVF_HNSW_FLAT`, `IVF_HNSW_PQ` or `IVF_HNSW_SQ`.
         name : str, optional
             By default the column with `_idx`.
         replace : bool

@@ -14,8 +14,13 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Set
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Numbers = TypeVar("Numbers", bound="npt.NDArray[np.generic]")
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -100,6 +105,13 @@ def prepare_compiler() -> None:
     import numba
 
     numba.njit(lambda number: number)(0)
+
+
+def read_only(numbers: Numbers) -> Numbers:
+    """Return a view that cannot be written, as those of buffers are, so that one form of a kernel is compiled."""
+    view = numbers.view()
+    view.flags.writeable = False
+    return view
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:

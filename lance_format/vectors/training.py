@@ -14,6 +14,7 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.vectors.clustering import F32, Numbers, cluster, nearest_centroids, split_vectors
 from lance_format.vectors.codes import Codes, FlatCodes, ProductCodes, ScalarCodes
 from lance_format.vectors.metrics import Vectors
+from lance_format.vectors.rotated_codes import RotatedCodes, Rotation
 
 _SAMPLE_PER_CODE = 256
 _MOST_SQUARE = float(np.finfo(np.float32).max) / 16
@@ -26,13 +27,13 @@ class ModelParameters:
 
     Parameters
     ----------
-    quantization : {"FLAT", "SQ", "PQ"}
+    quantization : {"FLAT", "SQ", "PQ", "RQ"}
     metric : str
     num_partitions : int
     num_sub_vectors : int
         Of product codes.
     num_bits : int
-        Of product codes: 4 or 8.
+        Of product codes: 4 or 8. Of rotated codes: from 1 to 9.
     sample_rate : int
         Number of vectors of the sample per partition.
     max_iters : int
@@ -104,6 +105,8 @@ class VectorModel:
             case "SQ":
                 lower, upper = (float(vectors.min()), float(vectors.max())) if vectors.size else (0.0, 0.0)
                 codes = ScalarCodes(dimension, metric, lower, upper)
+            case "RQ":
+                codes = RotatedCodes(dimension, metric, parameters.num_bits, Rotation.at_random(dimension, random))
             case _:
                 if not by_product:
                     vectors = vectors - centroids[_partitions(vectors, centroids, metric)[0]]
@@ -112,7 +115,7 @@ class VectorModel:
         return cls(centroids, codes, metric, np.dtype(number.to_pandas_dtype()), loss)
 
     def encode(self, vectors: Vectors) -> tuple[Numbers, Vectors]:
-        """Return the partitions of vectors, and their codes, `[num_vectors, width]`, which are not transposed.
+        """Return the partitions of vectors, and their codes, `[num_vectors, width]`.
 
         Parameters
         ----------
@@ -121,7 +124,7 @@ class VectorModel:
         """
         compared = as_compared(vectors, self.metric)
         numbers, _ = _partitions(compared, self.centroids, self.metric)
-        return numbers, self.codes.encode(compared - self.centroids[numbers] if self.codes.is_relative else compared)
+        return numbers, self.codes.encode(compared, self.centroids, numbers)
 
 
 def usable(vectors: Vectors, metric: str) -> npt.NDArray[np.bool_]:

@@ -103,6 +103,7 @@ KINDS: Mapping[str, DamagedKind] = MappingProxyType(
         "IVF_PQ": DamagedKind("v", "IVF_PQ", _NEAREST, {"num_sub_vectors": 4}),
         "IVF_HNSW_FLAT": DamagedKind("v", "IVF_HNSW_FLAT", _NEAREST),
         "IVF_HNSW_SQ": DamagedKind("v", "IVF_HNSW_SQ", _NEAREST),
+        "IVF_RQ": DamagedKind("v", "IVF_RQ", _NEAREST),
         "IVF_HNSW_PQ": DamagedKind("v", "IVF_HNSW_PQ", _NEAREST, {"num_sub_vectors": 4}),
     }
 )

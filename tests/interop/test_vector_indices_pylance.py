@@ -33,7 +33,10 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("IVF_HNSW_FLAT", {"m": 10, "ef_construction": 60}),
     ("IVF_HNSW_SQ", {}),
     ("IVF_HNSW_PQ", {"num_sub_vectors": 4, "max_level": 3}),
+    ("IVF_RQ", {}),
+    ("IVF_RQ", {"num_bits": 1}),
 ]
+GRAPH_KINDS = [(kind, parameters) for kind, parameters in KINDS if "HNSW" in kind]
 METRICS = ("l2", "cosine", "dot")
 FLOAT = pa.float32()
 
@@ -52,6 +55,8 @@ def _found(table: Any, query: Any, metric: str, kind: str, **search: Any) -> lis
     nearest = {"column": "v", "q": query, "k": 10, "metric": metric, **search}
     if isinstance(table, lance.LanceDataset) and "HNSW" in kind:
         nearest["ef"] = 4000  # More than any test has rows, so that graphs lead to all.
+    if isinstance(table, lance.LanceDataset) and kind == "IVF_RQ":
+        nearest["approx_mode"] = "accurate"  # Without it, pylance rounds what the bits of codes add up to.
     found = table.to_table(["id"], nearest=nearest)
     distances = found["_distance"].to_numpy()
     if (
@@ -61,7 +66,8 @@ def _found(table: Any, query: Any, metric: str, kind: str, **search: Any) -> lis
         and "refine_factor" not in search
     ):
         distances = distances / 2  # Pylance returns squared distances of unit vectors.
-    return list(zip(found["id"].to_pylist(), [pytest.approx(x, rel=1e-3, abs=1e-4) for x in distances], strict=True))
+    error = 2e-3 if kind == "IVF_RQ" else 1e-4
+    return list(zip(found["id"].to_pylist(), [pytest.approx(x, rel=1e-3, abs=error) for x in distances], strict=True))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -91,7 +97,7 @@ def test_both_search_by_them(tmp_path: Path, kind: str, parameters: dict[str, An
 def test_changes_by_both(tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
     path, count = tmp_path / "t.lance", int(rng.integers(300, 1200))
-    kind, parameters = KINDS[int(rng.choice([0, 1, 2, 4, 5, 6]))]
+    kind, parameters = KINDS[int(rng.choice([0, 1, 2, 4, 5, 6, 7]))]
     metric = str(rng.choice(METRICS))
     stable = bool(rng.random() < 0.5)
     rows = _rows(rng, 0, count)
@@ -133,7 +139,7 @@ def test_changes_by_both(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("number", [pa.float16(), pa.float32(), pa.float64()], ids=str)
-@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT"])
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT", "IVF_RQ"])
 def test_types_of_numbers(tmp_path: Path, number: pa.DataType, kind: str) -> None:
     rng = np.random.default_rng(3)
     table = lance_format.write_dataset(_rows(rng, 0, 600, number), tmp_path / "t.lance")
@@ -299,7 +305,7 @@ def test_an_index_is_repaired(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["index.idx", "auxiliary.idx"])
-@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ"])
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_RQ"])
 def test_damage_is_found_by_checksums_and_located(tmp_path: Path, kind: str, name: str) -> None:
     path = tmp_path / "t.lance"
     table = lance_format.write_dataset(_rows(np.random.default_rng(13), 0, 400), path)
@@ -336,7 +342,9 @@ def test_damaged_files_without_checksums_are_named(tmp_path: Path, name: str, ke
         lance_format.dataset(tmp_path / "t.lance").to_table(nearest={"column": "v", "q": [1] * DIMENSION})
 
 
-@pytest.mark.parametrize(("kind", "parameters"), [*KINDS[4:], ("IVF_HNSW_SQ", {"m": 4, "ef_construction": 4})], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "parameters"), [*GRAPH_KINDS, ("IVF_HNSW_SQ", {"m": 4, "ef_construction": 4})], ids=str
+)
 @pytest.mark.parametrize("metric", METRICS)
 def test_graphs(tmp_path: Path, kind: str, parameters: dict[str, Any], metric: str) -> None:
     """Each partition has a graph of all its vectors, which lead to each other."""

@@ -82,7 +82,7 @@ def test_usable_vectors() -> None:
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-@pytest.mark.parametrize("quantization", ["FLAT", "SQ", "PQ"])
+@pytest.mark.parametrize("quantization", ["FLAT", "SQ", "PQ", "RQ"])
 @pytest.mark.parametrize("number", [pa.float32(), pa.float64()], ids=str)
 def test_large_numbers_make_no_warnings(number: pa.DataType, quantization: str, metric: str) -> None:
     rng = np.random.default_rng(5)
@@ -99,17 +99,13 @@ def test_large_numbers_make_no_warnings(number: pa.DataType, quantization: str, 
     assert np.isfinite(model.loss)
     numbers, codes = model.encode(kept)
     for number_of_one in range(5):
-        mine = numbers == number_of_one
-        stored = codes[mine]
-        if quantization == "PQ":
-            stored = np.ascontiguousarray(stored.T).reshape(stored.shape)
         query = as_compared(kept[:1], metric)[0].astype(np.float32)
-        relative = query - model.centroids[number_of_one] if model.codes.is_relative else query
-        assert np.isfinite(model.codes.distances(relative, stored)).all()
+        measure = model.codes.measuring(query)
+        assert np.isfinite(measure(model.centroids[number_of_one], codes[numbers == number_of_one])).all()
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-@pytest.mark.parametrize(("quantization", "tolerance"), [("FLAT", 1e-5), ("SQ", 0.05), ("PQ", 0.6)])
+@pytest.mark.parametrize(("quantization", "tolerance"), [("FLAT", 1e-5), ("SQ", 0.05), ("PQ", 0.6), ("RQ", 0.02)])
 def test_codes_of_a_model_are_near(metric: str, quantization: str, tolerance: float) -> None:
     rng = np.random.default_rng(4)
     vectors = rng.normal(size=(2000, 8)).astype(np.float32)
@@ -121,10 +117,7 @@ def test_codes_of_a_model_are_near(metric: str, quantization: str, tolerance: fl
     query = compared[17]
     for number in range(10):
         mine = numbers == number
-        stored = codes[mine]
-        if quantization == "PQ":
-            stored = np.ascontiguousarray(stored.T).reshape(stored.shape)
-        found = model.codes.distances(query - model.centroids[number] if model.codes.is_relative else query, stored)
+        found = model.codes.measuring(query)(model.centroids[number], codes[mine])
         exact = ((compared[mine] - query) ** 2).sum(1) / (2 if metric == "cosine" else 1)
         if metric == "dot":
             exact = 1 - compared[mine] @ query

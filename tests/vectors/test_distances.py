@@ -12,6 +12,9 @@ from lance_format.errors import InvalidInputError
 from lance_format.vectors.codes import ProductCodes, ScalarCodes
 from lance_format.vectors.metrics import check_metric, default_metric, distances_to, parse_metric
 
+_IN_ONE_PARTITION = (np.zeros((1, 8), np.float32), np.zeros(50, np.int64))
+"""Centroids, and the number of that of each vector."""
+
 
 def _expected(query: np.ndarray, vectors: np.ndarray, metric: str) -> np.ndarray:
     query, vectors = query.astype(np.float64), vectors.astype(np.float64)
@@ -59,13 +62,14 @@ def test_infinite_and_undefined_numbers(metric: str) -> None:
 
 def test_codes_of_one_value() -> None:
     codes = ScalarCodes(4, "l2", 2.5, 2.5)
-    assert codes.encode(np.array([[1.0, 2, 3, np.nan]])).tolist() == [[0, 0, 0, 0]]
-    assert codes.distances(np.ones(4, np.float32), np.zeros((3, 4), np.uint8)).tolist() == [0, 0, 0]
+    assert codes.encode(np.array([[1.0, 2, 3, np.nan]]), *_IN_ONE_PARTITION).tolist() == [[0, 0, 0, 0]]
+    assert codes.measuring(np.ones(4, np.float32))(np.zeros(4), np.zeros((3, 4), np.uint8)).tolist() == [0, 0, 0]
 
 
 def test_numbers_beyond_the_bounds_of_scalar_codes() -> None:
     codes = ScalarCodes(5, "l2", -1.0, 1.0)
-    assert codes.encode(np.array([-np.inf, -3, 0, 3, np.inf])).tolist() == [0, 0, 127, 255, 255]
+    vectors = np.array([[-np.inf, -3, 0, 3, np.inf]])
+    assert codes.encode(vectors, *_IN_ONE_PARTITION).tolist() == [[0, 0, 127, 255, 255]]
 
 
 @given(st.sampled_from([4, 8]), st.sampled_from(["l2", "cosine", "dot"]), st.booleans(), st.integers(0, 2**32 - 1))
@@ -81,8 +85,11 @@ def test_product_codes(num_bits: int, metric: str, is_transposed: bool, seed: in
     codes = ProductCodes(num_parts * width, metric, num_bits, codebook, is_transposed)
     query = rng.normal(size=num_parts * width).astype(np.float32)
     expected = _expected(query, vectors, "dot" if metric == "dot" else "l2") / (2 if metric == "cosine" else 1)
-    np.testing.assert_allclose(codes.distances(query, stored), expected, rtol=1e-4, atol=1e-4)
-    assert codes.column.type == pa.list_(pa.uint8(), stored.shape[1])
+    (column,) = codes.columns
+    loaded = codes.load([pa.FixedSizeListArray.from_arrays(pa.array(stored.ravel()), type=column.type)])
+    centroid = np.zeros(query.size, np.float32)
+    np.testing.assert_allclose(codes.measuring(query)(centroid, loaded), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(codes.load(codes.store(loaded)), loaded)
 
 
 def test_metrics() -> None:

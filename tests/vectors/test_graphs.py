@@ -13,6 +13,8 @@ from lance_format.vectors.codes import FlatCodes, ProductCodes, ScalarCodes
 from lance_format.vectors.graphs import GraphParameters, NeighborGraph
 
 F32 = npt.NDArray[np.float32]
+_IN_ONE_PARTITION = (np.zeros((1, 8), np.float32), np.zeros(50, np.int64))
+"""Centroids, and the number of that of each vector."""
 
 
 def _neighbors(graph: NeighborGraph, level: int, vector: int) -> list[int]:
@@ -104,12 +106,12 @@ def test_product_codes_are_decoded(num_bits: int) -> None:
     codes = ProductCodes(8, "l2", num_bits, codebook, is_transposed=True)
     numbers = rng.integers(0, 1 << num_bits, (50, 4))
     vectors = np.hstack([codebook[part, numbers[:, part]] for part in range(4)])
-    np.testing.assert_array_equal(codes.decode(codes.encode(vectors)), vectors)
+    np.testing.assert_array_equal(codes.decode(codes.encode(vectors, *_IN_ONE_PARTITION)), vectors)
 
 
 def test_other_codes_are_decoded() -> None:
     vectors = np.random.default_rng(6).random((50, 8), np.float32)
     codes = ScalarCodes(8, "l2", 0, 1)
-    assert np.abs(codes.decode(codes.encode(vectors)) - vectors).max() <= 1 / 255
+    assert np.abs(codes.decode(codes.encode(vectors, *_IN_ONE_PARTITION)) - vectors).max() <= 1 / 255
     flat = FlatCodes(8, "l2", pa.float32())
-    np.testing.assert_array_equal(flat.decode(flat.encode(vectors)), vectors)
+    np.testing.assert_array_equal(flat.decode(flat.encode(vectors, *_IN_ONE_PARTITION)), vectors)

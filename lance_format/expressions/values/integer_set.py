@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from lance_format.kernels.columns.integer_hashes import find_numbers, number_distinct
 from lance_format.kernels.compression.bits import find_bits
+from lance_format.kernels.jit import read_only
 from lance_format.row_numbers import distinct
 
 MIN_CONSTANTS = 64
@@ -55,7 +56,7 @@ class IntegerSet:
         num_bits = int(numbers.size).bit_length() + 1
         self._shift = 64 - num_bits
         self._slots = np.empty(1 << num_bits, np.int64), np.full(1 << num_bits, -1, np.int32)
-        number_distinct(_read_only(numbers), self._shift, *self._slots, np.empty(numbers.size, np.int64))
+        number_distinct(read_only(numbers), self._shift, *self._slots, np.empty(numbers.size, np.int64))
 
     @staticmethod
     def of(constants: pa.Array) -> IntegerSet | None:
@@ -69,13 +70,13 @@ class IntegerSet:
         integers = _integers(values)
         if self._bits is None:
             found = np.empty(integers.size, np.int64)
-            find_numbers(_read_only(integers.astype(np.int64, copy=False)), self._shift, *self._slots, found)
+            find_numbers(read_only(integers.astype(np.int64, copy=False)), self._shift, *self._slots, found)
             packed = np.packbits(found >= 0, bitorder="little")
         else:
             if integers.dtype.itemsize < 4:
                 integers = integers.astype(np.int64)
             packed = np.empty((integers.size + 7) // 8, np.uint8)
-            find_bits(_read_only(integers), self._least, self._bits, packed)
+            find_bits(read_only(integers), self._least, self._bits, packed)
         among = pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(packed)])
         return pc.and_(among, values.is_valid()) if values.null_count else among
 
@@ -126,9 +127,3 @@ def _integers(array: pa.Array) -> npt.NDArray[Any]:
     if buffer is None:
         return np.zeros(len(array), dtype)
     return np.frombuffer(buffer, dtype, len(array), array.offset * dtype.itemsize)
-
-
-def _read_only(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    view = numbers.view()
-    view.flags.writeable = False
-    return view

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.kernels.columns.integer_hashes import find_numbers, number_distinct
+from lance_format.kernels.jit import read_only
 from lance_format.lazy_dataclasses import dataclass
 
 Int64Array = npt.NDArray[np.int64]
@@ -66,7 +67,7 @@ class IntegerIndex:
         slot_values = np.empty(1 << num_bits, np.int64)
         slot_numbers = np.full(1 << num_bits, _ABSENT, np.int32)
         distinct = np.empty(numbers.size, np.int64)
-        count = number_distinct(_read_only(numbers), 64 - num_bits, slot_values, slot_numbers, distinct)
+        count = number_distinct(read_only(numbers), 64 - num_bits, slot_values, slot_numbers, distinct)
         return cls(distinct[:count], has_null, 64 - num_bits, slot_values, slot_numbers)
 
     def find(self, column: pa.ChunkedArray) -> Int64Array:
@@ -79,20 +80,13 @@ class IntegerIndex:
     def find_numbers(self, numbers: Int64Array) -> Int64Array:
         """Return the numbers of values that are given as an array; -1 for other values."""
         found = np.empty(numbers.size, np.int64)
-        find_numbers(_read_only(numbers), self.shift, self.slot_values, self.slot_numbers, found)
+        find_numbers(read_only(numbers), self.shift, self.slot_values, self.slot_numbers, found)
         return found
 
 
 def is_integral(arrow_type: pa.DataType) -> bool:
     """Return whether values of a type are integers of 64 bits or fewer."""
     return any(is_one(arrow_type) for is_one in _INTEGERS)
-
-
-def _read_only(numbers: Int64Array) -> Int64Array:
-    """Return a view that cannot be written, as those of buffers are, so that one form of a kernel is compiled."""
-    view = numbers.view()
-    view.flags.writeable = False
-    return view
 
 
 def _words(column: pa.ChunkedArray) -> Int64Array:

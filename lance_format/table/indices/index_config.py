@@ -24,7 +24,7 @@ class IndexConfig:
     ----------
     index_type : str
         "ZONEMAP", "BTREE", "BITMAP", "LABEL_LIST", "BLOOMFILTER" or "NGRAM", for text search "INVERTED" or "FTS", or of
-        vectors "IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ" or "IVF_HNSW_SQ".
+        vectors "IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ" or "IVF_HNSW_SQ".
     parameters : mapping of str to object
         Of ZONEMAP: `rows_per_zone`, by default 8192: smaller zones skip more rows and make a larger index. `use_seeds`:
         whether to update the index from statistics in data files, even if these leave open which rows are null, and

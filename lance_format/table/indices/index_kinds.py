@@ -73,7 +73,7 @@ _ALL: tuple[IndexKind[Any, Any], ...] = (
         "strings and lists of strings",
         version=FORMAT_VERSION,
     ),
-    *(VectorKind(f"IVF_{codes}", codes) for codes in ("FLAT", "PQ", "SQ")),
+    *(VectorKind(f"IVF_{codes}", codes) for codes in ("FLAT", "PQ", "SQ", "RQ")),
     *(VectorKind(f"IVF_HNSW_{codes}", codes, has_graphs=True) for codes in ("FLAT", "PQ", "SQ")),
 )
 

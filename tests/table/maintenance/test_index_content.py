@@ -31,18 +31,19 @@ KINDS = {
     "IVF_FLAT": ("v", "auxiliary.idx", None),
     "IVF_SQ": ("v", "auxiliary.idx", None),
     "IVF_PQ": ("v", "auxiliary.idx", None),
+    "IVF_RQ": ("v", "auxiliary.idx", None),
 }
 
 
 def rows(count: int) -> pa.Table:
     numbers = np.arange(count)
-    vectors = pa.array(np.random.default_rng(0).normal(size=4 * count).astype(np.float32))
+    vectors = pa.array(np.random.default_rng(0).normal(size=8 * count).astype(np.float32))
     columns = {
         "n": numbers,
         "few": numbers % 5,
         "tags": [[f"t{number % 3}"] for number in numbers],
         "text": [f"owl {number}" for number in numbers],
-        "v": pa.FixedSizeListArray.from_arrays(vectors, 4),
+        "v": pa.FixedSizeListArray.from_arrays(vectors, 8),
     }
     return pa.table(columns)
 

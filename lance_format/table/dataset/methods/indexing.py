@@ -88,7 +88,7 @@ class DatasetIndices(OpenTable):
         ----------
         column : str or sequence of str
             A column of fixed-size lists of floating-point numbers, or the dotted path of such a field below structs.
-        index_type : {"IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ"}
+        index_type : {"IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ"}
             The form of the vectors: themselves, codes of their parts, or a byte per number; with graphs, or without.
         name, train, progress
             See `create_scalar_index`.
@@ -101,8 +101,9 @@ class DatasetIndices(OpenTable):
         **parameters
             `sample_rate` (256): the number of vectors per partition by which these are found. `max_iters` (50): the
             maximum number of steps of that. Of `IVF_PQ` also `num_sub_vectors`, which divides the dimension, by default
-            into 16 numbers each, and `num_bits` (8, or 4). With graphs also `m` (20): the number of neighbours that a
-            vector is given; `ef_construction` (150): that of vectors to choose them from; `max_level` (7).
+            into 16 numbers each, and `num_bits` (8, or 4). Of `IVF_RQ` also `num_bits` (5): 1 to 9 per number. With
+            graphs also `m` (20): the number of neighbours that a vector is given; `ef_construction` (150): that of
+            vectors to choose them from; `max_level` (7).
 
         Raises
         ------

@@ -6,7 +6,7 @@ import json
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,10 @@ from lance_format.file import FileWriter
 from lance_format.proto import index_pb2
 from lance_format.table.indices.vectors.vector_index import INDEX_FILE, ROW_ID, ROWS_FILE, Partition
 from lance_format.table.indices.written_parts import OpenFile
-from lance_format.vectors.codes import Codes, FlatCodes, ProductCodes, ScalarCodes
+from lance_format.vectors.codes import DecodableCodes, FlatCodes, ProductCodes, ScalarCodes
 from lance_format.vectors.graphs import GraphParameters, NeighborGraph
 from lance_format.vectors.metrics import Vectors
+from lance_format.vectors.rotated_codes import RotatedCodes
 from lance_format.vectors.training import VectorModel
 
 _TYPES = {2: index_pb2.Tensor.FLOAT16, 4: index_pb2.Tensor.FLOAT32, 8: index_pb2.Tensor.FLOAT64}
@@ -45,7 +46,7 @@ def write_vectors(
         As `IVF_PQ`.
     model : VectorModel
     partitions : iterable of Partition
-        One for each centroid, with codes that are not transposed.
+        One for each centroid.
     open_file : callable
     graphs : GraphParameters, optional
         Of the graphs of the partitions, if the kind has some.
@@ -70,7 +71,7 @@ class _Rows:
 
     def __init__(self, model: VectorModel, open_file: OpenFile) -> None:
         self._model = model
-        self._schema = pa.schema([ROW_ID, model.codes.column])
+        self._schema = pa.schema([ROW_ID, *model.codes.columns])
         self._writer = open_file(ROWS_FILE, self._schema)
         self._lengths: list[int] = []
 
@@ -79,9 +80,8 @@ class _Rows:
         for partition in partitions:
             self._lengths.append(partition.row_ids.size)
             if partition.row_ids.size:
-                stored = _stored(self._model.codes, partition.codes)
-                codes = pa.FixedSizeListArray.from_arrays(pa.array(stored.ravel()), stored.shape[1])
-                batch = pa.RecordBatch.from_arrays([pa.array(partition.row_ids), codes], schema=self._schema)
+                codes = self._model.codes.store(partition.codes)
+                batch = pa.RecordBatch.from_arrays([pa.array(partition.row_ids), *codes], schema=self._schema)
                 self._writer.write_batch(batch)
             yield partition
 
@@ -139,7 +139,8 @@ def _graphs(
     def built(partition: Partition) -> NeighborGraph | None:
         if not partition.row_ids.size:
             return None
-        return NeighborGraph.built(model.codes.decode(partition.codes), parameters, by_product=model.metric == "dot")
+        codes = cast("DecodableCodes", model.codes)
+        return NeighborGraph.built(codes.decode(partition.codes), parameters, by_product=model.metric == "dot")
 
     pending: deque[Future[NeighborGraph | None]] = deque()
     with ThreadPoolExecutor(pa.cpu_count()) as threads:
@@ -192,6 +193,16 @@ def _parameters(model: VectorModel, writer: FileWriter) -> dict[str, object]:
         case ScalarCodes() as codes:
             bounds = {"start": codes.lower, "end": codes.upper}
             return {"dim": codes.dimension, "num_bits": 8, "bounds": bounds}
+        case RotatedCodes() as codes:
+            return {
+                "rotate_mat_position": None,
+                "fast_rotation_signs": codes.rotation.signs.ravel().tolist(),
+                "rotation_type": "fast",
+                "code_dim": codes.dimension,
+                "num_bits": codes.num_bits,
+                "packed": True,
+                "query_estimator": "raw_query",
+            }
         case ProductCodes() as codes:
             rows = codes.codebook.reshape(1 << codes.num_bits, -1)
             number = writer.add_global_buffer(_tensor(rows, model.number).SerializeToString(deterministic=True))
@@ -209,10 +220,3 @@ def _parameters(model: VectorModel, writer: FileWriter) -> dict[str, object]:
 def _tensor(numbers: Vectors, number: np.dtype[Any]) -> index_pb2.Tensor:
     data = np.ascontiguousarray(numbers, number.newbyteorder("<")).tobytes()
     return index_pb2.Tensor(data_type=_TYPES[number.itemsize], shape=numbers.shape, data=data)
-
-
-def _stored(codes: Codes, rows: Vectors) -> Vectors:
-    """Return the codes of a partition as they are stored: those of product codes are transposed."""
-    if isinstance(codes, ProductCodes) and codes.is_transposed:
-        return np.ascontiguousarray(rows.T).reshape(rows.shape)
-    return np.ascontiguousarray(rows)

@@ -30,15 +30,15 @@ from lance_format.table.indices.named_rows import NamedRows
 from lance_format.table.indices.opening import index_path, opening
 from lance_format.table.indices.row_finder import RowIds, UnusableError
 from lance_format.table.versions.table_version import TableVersion
-from lance_format.vectors.codes import Codes, FlatCodes, ProductCodes, ScalarCodes
-from lance_format.vectors.metrics import Distances, Vector, Vectors, vectors_of
+from lance_format.vectors.codes import Codes, FlatCodes, ProductCodes, ScalarCodes, no_codes
+from lance_format.vectors.metrics import Vectors
+from lance_format.vectors.rotated_codes import MOST_BITS, RotatedCodes, Rotation
 
 VECTOR = "Vector"
 """Their type in `list_indices`."""
 
 INDEX_FILE = "index.idx"
 ROWS_FILE = "auxiliary.idx"
-_NEWEST = 1
 _METRICS = ("l2", "cosine", "dot", "hamming")
 ROW_ID = pa.field("_rowid", pa.uint64())
 _DTYPES: Mapping[int, np.dtype[Any]] = MappingProxyType(
@@ -93,21 +93,6 @@ class VectorIndex:
         """Number of numbers per vector."""
         return int(self.centroids.shape[1])
 
-    def distances(self, query: Vector, number: int, partition: Partition) -> Distances:
-        """Return the distances of the rows of a partition from a query, as exactly as the codes tell.
-
-        Parameters
-        ----------
-        query : float32[dimension]
-            Of length 1 if the metric is `cosine`.
-        number : int
-            Of the partition.
-        partition : Partition
-        """
-        if self.codes.is_relative:
-            query = query - self.centroids[number]
-        return self.codes.distances(query, partition.codes)
-
 
 class VectorIndexReader:
     """The files of a part of a vector index; a context manager.
@@ -128,8 +113,6 @@ class VectorIndexReader:
     """
 
     def __init__(self, table: TableVersion, index: IndexMetadata) -> None:
-        if index.message.index_version > _NEWEST:
-            raise UnusableError(f"it is of version {index.message.index_version}")
         self._table = table
         self._part = index
         self._rows: FileReader | None = None
@@ -165,25 +148,18 @@ class VectorIndexReader:
         file = self._open_rows()
         indices = column_indices(file.schema, file.version)
         columns = [ColumnProjection(field, indices) for field in file.schema.fields]
-        wanted = [x for x in columns if x.field.name in (ROW_ID.name, self.index.codes.column.name)]
+        names = [ROW_ID.name, *(column.name for column in self.index.codes.columns)]
+        wanted = [x for x in columns if x.field.name in names]
         batches = list(file.read(wanted, int(start), int(stop), batch_size=_BATCH_ROWS))
-        width = self.index.codes.column.type.list_size
         if not batches:
-            return Partition(np.zeros(0, np.uint64), np.zeros((0, width), np.uint8))
+            return Partition(np.zeros(0, np.uint64), no_codes(self.index.codes))
         rows = pa.Table.from_batches(batches).combine_chunks()
-        ids, codes = (rows[name].chunk(0) for name in (ROW_ID.name, self.index.codes.column.name))
-        if ids.null_count or codes.null_count or codes.values.null_count:
+        ids, *codes = (rows[name].chunk(0) for name in names)
+        if any(_has_null(column) for column in (ids, *codes)):
             raise CorruptFileError("a row of a vector index has no id or no code", path=self._path(ROWS_FILE))
-        found = Partition(ids.to_numpy(), vectors_of(codes))
+        found = Partition(ids.to_numpy(), self.index.codes.load(codes))
         self._table.cache.put(key, found, found.row_ids.nbytes + found.codes.nbytes)
         return found
-
-    def read_rows(self, number: int) -> Partition:
-        """Return a partition with codes that are not transposed."""
-        found, codes = self.read(number), self.index.codes
-        if not isinstance(codes, ProductCodes) or not codes.is_transposed:
-            return found
-        return Partition(found.row_ids, found.codes.reshape(found.codes.shape[::-1]).T)
 
     def check_rest(self) -> None:
         """Check that each row is in a partition, and read the columns of the graphs.
@@ -228,9 +204,16 @@ class VectorIndexReader:
             codes_of = _CODES.get(str(kind).rpartition("_")[2])
             if codes_of is None or metric not in _METRICS:
                 raise UnusableError(f"its kind is {kind!r}, its metric {metric!r}")
+            if self._part.message.index_version > newest_version(str(kind)):
+                raise UnusableError(f"it is of version {self._part.message.index_version}")
             return _checked(str(kind), str(metric), described.tensor(centroids), rows, codes_of)
         finally:
             file.close()
+
+
+def newest_version(kind: str) -> int:
+    """Return the latest version of the form of a kind that is known here, which is made here, too."""
+    return 2 if kind == "IVF_RQ" else 1
 
 
 def check_vectors(table: TableVersion, index: IndexMetadata) -> None:
@@ -313,6 +296,10 @@ class _Described:
         return CorruptFileError(what, path=self.path)
 
 
+def _has_null(column: pa.Array) -> bool:
+    return bool(column.null_count or (pa.types.is_fixed_size_list(column.type) and column.values.null_count))
+
+
 _MakeCodes = Callable[[_Described, int, str], Codes]
 
 
@@ -327,7 +314,7 @@ def _checked(kind: str, metric: str, centroids: _Tensor, rows: _Described, codes
     if (starts > np.uint64(num_rows)).any() or (starts.astype(np.int64) + lengths > num_rows).any():
         raise rows.corrupt(f"a partition ends after the last of {num_rows} rows")
     codes = codes_of(rows, int(centroids.shape[1]), metric)
-    expected = {field.name: field.type for field in (ROW_ID, codes.column)}
+    expected = {field.name: field.type for field in (ROW_ID, *codes.columns)}
     found = rows.column_types()
     if any(found.get(name) != value_type for name, value_type in expected.items()):
         raise UnusableError(f"it has the columns {found} instead of {expected}")
@@ -377,4 +364,24 @@ def _product_codes(rows: _Described, dimension: int, metric: str) -> Codes:
     return ProductCodes(dimension, metric, num_bits, shaped, bool(parameters.get("transposed")))
 
 
-_CODES: Mapping[str, _MakeCodes] = MappingProxyType({"FLAT": _flat_codes, "SQ": _scalar_codes, "PQ": _product_codes})
+def _rotated_codes(rows: _Described, dimension: int, metric: str) -> Codes:
+    parameters = rows.json("storage_metadata")
+    form = {name: parameters.get(name) for name in _ROTATED_FORM}
+    if form != _ROTATED_FORM or metric == "hamming":
+        raise UnusableError(f"its codes are of the form {form}, its metric is {metric}")
+    num_bits, signs = parameters.get("num_bits"), parameters.get("fast_rotation_signs")
+    if not isinstance(num_bits, int) or not 1 <= num_bits <= MOST_BITS:
+        raise UnusableError(f"its codes have {num_bits!r} bits")
+    try:
+        rotation = Rotation(np.frombuffer(bytes(signs), np.uint8).reshape(4, dimension // 8))  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise rows.corrupt("the signs of its rotation are malformed") from error
+    if dimension % 8 or parameters.get("code_dim") != dimension:
+        raise rows.corrupt(f"its codes are of {parameters.get('code_dim')!r} numbers, its centroids of {dimension}")
+    return RotatedCodes(dimension, metric, num_bits, rotation)
+
+
+_ROTATED_FORM = MappingProxyType({"rotation_type": "fast", "packed": True, "query_estimator": "raw_query"})
+_CODES: Mapping[str, _MakeCodes] = MappingProxyType(
+    {"FLAT": _flat_codes, "SQ": _scalar_codes, "PQ": _product_codes, "RQ": _rotated_codes}
+)

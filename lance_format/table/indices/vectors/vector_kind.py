@@ -1,4 +1,4 @@
-"""Vector indices that this library makes: `IVF_FLAT`, `IVF_PQ` and `IVF_SQ`, and these with graphs, `IVF_HNSW_…`.
+"""Vector indices: `IVF_FLAT`, `IVF_PQ`, `IVF_SQ` and `IVF_RQ`, and with graphs, except the last, `IVF_HNSW_…`.
 
 The planner fits a model to a sample of the vectors: centroids of partitions, and codes. Tasks encode the vectors of
 their fragments, and write a part of the index each, of which the commit makes one. With graphs it does not: building
@@ -33,16 +33,22 @@ from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart, r
 from lance_format.table.indices.opening import index_path
 from lance_format.table.indices.row_finder import RowIds, UnusableError, is_of_version
 from lance_format.table.indices.vectors.vector_file import write_vectors
-from lance_format.table.indices.vectors.vector_index import Partition, VectorIndexReader, check_vectors
+from lance_format.table.indices.vectors.vector_index import (
+    Partition,
+    VectorIndexReader,
+    check_vectors,
+    newest_version,
+)
 from lance_format.table.indices.written_parts import WrittenParts, plan_row_update, write_part
 from lance_format.table.versions.table_version import Draft, TableVersion
+from lance_format.vectors.codes import no_codes
 from lance_format.vectors.graphs import GraphParameters
 from lance_format.vectors.metrics import Vectors, parse_metric, vectors_of
+from lance_format.vectors.rotated_codes import MOST_BITS
 from lance_format.vectors.training import ModelParameters, VectorModel, as_compared, usable
 
 _LOGGER = logging.getLogger(__name__)
 _DETAILS = "lance.index.pb.VectorIndexDetails"
-_VERSION = 1
 _BATCH_ROWS = 16 * 1024
 _METRICS = {"l2": 0, "cosine": 1, "dot": 2}
 _WIDTH = 16
@@ -51,6 +57,7 @@ _MOST_PARTITIONS = 4096
 """By default: more of them take long to find."""
 _MOST_BYTES = 1 << 30
 """Of a sample of vectors."""
+_ROTATED_BITS = 5
 _LEAST_NEIGHBORS, _MOST_NEIGHBORS = 4, 1024
 _MOST_CHOICE, _MOST_LEVELS = 65_536, 64
 """Of a vector in a graph: `m`, `ef_construction`, `max_level`."""
@@ -84,7 +91,7 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
     ----------
     name : str
         As `IVF_PQ`.
-    quantization : {"FLAT", "SQ", "PQ"}
+    quantization : {"FLAT", "SQ", "PQ", "RQ"}
     has_graphs : bool
     """
 
@@ -107,6 +114,9 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         if self.quantization == "PQ":
             found |= _product_parameters(left, dimension)
             known += ["num_sub_vectors", "num_bits"]
+        if self.quantization == "RQ":
+            found["num_bits"] = _rotated_bits(left, dimension)
+            known.append("num_bits")
         graphs = None
         if self.has_graphs:
             graphs = _graph_parameters(left)
@@ -141,15 +151,17 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
 
     def knows(self, index: IndexMetadata) -> bool:
         """See `IndexKind.knows`."""
-        return vector_kind_of(index) == self.name and is_of_version(index, _VERSION)
+        return vector_kind_of(index) == self.name and is_of_version(index, newest_version(self.name))
 
     def stored_details(self, table: TableVersion, index: IndexMetadata) -> VectorDetails:
         """Return the model of a part; none if it cannot be read, or had no rows. See `IndexKind.stored_details`."""
         message = index_pb2.VectorIndexDetails.FromString(index.message.index_details.value)
         metric = {number: name for name, number in _METRICS.items()}.get(message.metric, "l2")
-        product = message.product
+        product, num_bits = message.product, message.product.num_bits or 8
+        if self.quantization == "RQ":
+            num_bits = min(message.rotated.num_bits, MOST_BITS) or _ROTATED_BITS
         parameters = ModelParameters(
-            self.quantization, metric, 0, num_sub_vectors=product.num_sub_vectors or 1, num_bits=product.num_bits or 8
+            self.quantization, metric, 0, num_sub_vectors=product.num_sub_vectors or 1, num_bits=num_bits
         )
         graphs = _told_graphs(message.graph) if self.has_graphs else None
         try:
@@ -214,7 +226,7 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         with ExitStack() as stack:
             readers = [stack.enter_context(VectorIndexReader(draft.table, index)) for index in found]
             united = (
-                _united([reader.read_rows(number) for reader in readers], _model(part))
+                _united([reader.read(number) for reader in readers], _model(part))
                 for number in range(len(_model(part).centroids))
             )
             return (self._write(draft.table, draft.uuid, part, united, covered),)
@@ -241,6 +253,8 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
                 details.product.num_sub_vectors = part.details.parameters.num_sub_vectors
             case "SQ":
                 details.scalar.num_bits = 8
+            case "RQ":
+                details.rotated.num_bits = part.details.parameters.num_bits
             case _:
                 details.flat.SetInParent()
         graphs: GraphParameters | None = part.details.graphs
@@ -255,7 +269,7 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
             fragment_ids,
             (_DETAILS, details.SerializeToString(deterministic=True)),
             lambda open_file: write_vectors(self.name, model, partitions, open_file, graphs=graphs),
-            index_version=_VERSION,
+            index_version=newest_version(self.name),
         )
 
 
@@ -266,7 +280,7 @@ def vector_kind_of(index: IndexMetadata) -> str | None:
         message.ParseFromString(index.message.index_details.value)
     except DecodeError:
         return None
-    codes = {"product": "PQ", "scalar": "SQ", "flat": "FLAT"}.get(message.WhichOneof("codes") or "")
+    codes = {"product": "PQ", "scalar": "SQ", "rotated": "RQ", "flat": "FLAT"}.get(message.WhichOneof("codes") or "")
     if codes is None or message.metric not in _METRICS.values():
         return None
     return f"IVF_HNSW_{codes}" if message.HasField("graph") else f"IVF_{codes}"
@@ -338,6 +352,15 @@ def _product_parameters(parameters: dict[str, Any], dimension: int) -> dict[str,
     return {"num_sub_vectors": count, "num_bits": num_bits}
 
 
+def _rotated_bits(parameters: dict[str, Any], dimension: int) -> int:
+    num_bits = take_whole_number(parameters, "num_bits", _ROTATED_BITS)
+    if not 1 <= num_bits <= MOST_BITS:
+        raise InvalidInputError(f"num_bits is {num_bits}; a whole number from 1 to {MOST_BITS} is needed")
+    if dimension % 8:
+        raise InvalidInputError(f"vectors have {dimension} numbers; IVF_RQ needs a multiple of 8")
+    return num_bits
+
+
 def _model(part: PlannedIndexPart) -> VectorModel:
     model: VectorModel | None = part.details.model
     assert model is not None
@@ -388,15 +411,13 @@ def _divided(
     order = np.argsort(joined, kind="stable")
     bounds = np.searchsorted(joined[order], np.arange(len(model.centroids) + 1))
     row_ids = np.concatenate([np.zeros(0, np.uint64), *ids])[order]
-    rows = np.concatenate(codes)[order] if codes else np.zeros((0, model.codes.column.type.list_size), np.uint8)
+    rows = np.concatenate(codes)[order] if codes else no_codes(model.codes)
     for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         yield Partition(row_ids[start:stop], rows[start:stop])
 
 
 def _united(found: Sequence[Partition], model: VectorModel) -> Partition:
-    width = model.codes.column.type.list_size
-    dtype = np.dtype(model.codes.column.type.value_type.to_pandas_dtype())
     return Partition(
         np.concatenate([np.zeros(0, np.uint64), *(part.row_ids for part in found)]),
-        np.concatenate([np.zeros((0, width), dtype), *(part.codes for part in found)]),
+        np.concatenate([no_codes(model.codes), *(part.codes for part in found)]),
     )

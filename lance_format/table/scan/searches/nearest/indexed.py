@@ -155,7 +155,7 @@ class IndexSearch:
         self, reader: VectorIndexReader, vector: Vector, best: NearestRows, count: int, rows: _Rows
     ) -> Hits:
         """Search partitions, nearest first, until there are enough rows, or no more to be searched."""
-        order = _nearest_partitions(reader.index, vector)
+        order, measure = _nearest_partitions(reader.index, vector), reader.index.codes.measuring(vector)
         most = min(self._nearest.maximum_nprobes or order.size, order.size)
         stop = min(_MINIMUM_NPROBES if self._nearest.minimum_nprobes is None else self._nearest.minimum_nprobes, most)
         start, stop = 0, max(stop, 1)
@@ -164,7 +164,7 @@ class IndexSearch:
             for number in order[start:stop].tolist():
                 partition = reader.read(number)
                 ids.append(partition.row_ids)
-                distances.append(reader.index.distances(vector, number, partition))
+                distances.append(measure(reader.index.centroids[number], partition.codes))
             _add_live(best, np.concatenate(ids), np.concatenate(distances), rows, count)
             if len(best.hits) >= count or stop >= most:
                 return best.hits
