@@ -7,9 +7,6 @@ scanning is faster.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Protocol
 
 import numpy as np
@@ -17,29 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyroaring
 
-from lance_format.data_block import Counts
-from lance_format.datatypes import Field, Schema
-from lance_format.errors import CorruptFileError, InvalidInputError
+from lance_format.errors import CorruptFileError
 from lance_format.expressions import BoundExpression, FieldPath, filter_mask
-from lance_format.file import ColumnProjection, FileReader, column_indices
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.structural.row_index import expand_ranges
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.opening import opening
-from lance_format.table.indices.single_rows import check_single_rows
 from lance_format.table.versions.table_version import TableVersion
-from lance_format.version import FileVersion
 
 RowIds = npt.NDArray[np.uint64]
-
-_BATCH_ROWS = 4096
-
-
-_BYTES_AT_ONCE = 1 << 20
-"""Of rows of average size; one alone may have more."""
-
-_MOST_ROWS_PER_BYTE = 4096
-"""A small damaged file may seem to hold any number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,137 +157,3 @@ class Finder(Protocol):
         DatasetNotFoundError
             If a file is missing.
         """
-
-
-@functools.lru_cache(maxsize=64)
-def _projections_of(fields: tuple[Field, ...], version: FileVersion) -> Sequence[ColumnProjection]:
-    """Return the columns of a file; files of a kind have the same."""
-    indices = column_indices(Schema(fields), version)
-    return tuple(ColumnProjection(field, indices) for field in fields)
-
-
-class IndexFile:
-    """A file of an index that is read in parts; a context manager.
-
-    Parameters
-    ----------
-    table : TableVersion
-    index : IndexMetadata
-    name : str
-    expected : sequence of pa.Field
-        Its columns.
-
-    Attributes
-    ----------
-    path : str
-    size_bytes : int
-
-    Raises
-    ------
-    UnusableError
-        If it has other columns, or the index has no such file.
-    DatasetNotFoundError
-        If it is missing.
-    """
-
-    def __init__(self, table: TableVersion, index: IndexMetadata, name: str, expected: Sequence[pa.Field]) -> None:
-        files = [file.path for file in index.message.files]
-        if files and name not in files:
-            raise UnusableError(f"it has no file {name}")
-        with opening(table, index, name) as (source, verification):
-            self.path, self.size_bytes = source.path, source.size_bytes
-            self._reader = FileReader(source, table.cache, verification=verification)
-            schema = self._reader.schema
-            found = [(field.name, field.to_arrow_type()) for field in schema.fields]
-            wanted = [(field.name, field.type) for field in expected]
-            if found != wanted:
-                raise UnusableError(f"{name} has the columns {found} instead of {wanted}")
-            self._columns = _projections_of(schema.fields, self._reader.version)
-
-    def __enter__(self) -> IndexFile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._reader.close()
-
-    @property
-    def num_rows(self) -> int:
-        """Number of rows."""
-        return self._reader.num_rows
-
-    @property
-    def metadata(self) -> dict[bytes, bytes]:
-        """The metadata of the schema."""
-        return dict(self._reader.schema.metadata)
-
-    def read(self, start: int, stop: int, names: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """Yield a range of rows, some thousands at a time.
-
-        Parameters
-        ----------
-        start, stop : int
-        names : sequence of str
-            The columns; by default all.
-        """
-        return self._reader.read(self._chosen(names), start, stop, batch_size=_BATCH_ROWS)
-
-    def read_ranges(self, starts: Counts, stops: Counts) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of ranges, which ascend and are disjoint, some thousands at a time.
-
-        Parameters
-        ----------
-        starts, stops : int64[num_ranges]
-        """
-        if starts.size == 1:
-            return self.read(int(starts[0]), int(stops[0]))
-        return self._reader.take_batches(self._columns, expand_ranges(starts, stops), batch_size=16 * _BATCH_ROWS)
-
-    def read_all(self) -> Iterator[pa.RecordBatch]:
-        """Yield all rows, about a megabyte at a time, which are also read one by one.
-
-        Raises
-        ------
-        CorruptFileError
-            If there are too many to be true, or they are malformed.
-        """
-        if self.num_rows > _MOST_ROWS_PER_BYTE * self.size_bytes:
-            raise CorruptFileError(f"{self.num_rows} rows in {self.size_bytes} bytes", path=self.path)
-        average = max(self.size_bytes // max(self.num_rows, 1), 1)
-        at_once = min(max(_BYTES_AT_ONCE // average, 1), _BATCH_ROWS)
-        start = 0
-        for batch in self._reader.read(self._columns, 0, self.num_rows, batch_size=at_once):
-            check_single_rows(self._reader, self._columns, start, batch, self.path)
-            yield batch
-            start += batch.num_rows
-
-    def read_buffer(self, key: bytes) -> bytes | None:
-        """Return the global buffer whose number the metadata has; None if it has none.
-
-        Parameters
-        ----------
-        key : bytes
-            Of the metadata.
-
-        Raises
-        ------
-        CorruptFileError
-            If there is no such buffer.
-        """
-        number = self.metadata.get(key)
-        if number is None:
-            return None
-        if not number.isdigit() or len(number) > 18:
-            raise CorruptFileError(f"{number[:40]!r} is no number of a global buffer", path=self.path)
-        try:
-            return self._reader.read_global_buffer(int(number))
-        except InvalidInputError as error:
-            raise CorruptFileError(str(error), path=self.path) from error
-
-    def take(self, rows: npt.NDArray[np.int64], name: str) -> pa.Array:
-        """Return the values of a column in some rows, `int64[num_rows]`, ascending."""
-        return self._reader.take(self._chosen([name]), rows).column(name)
-
-    def _chosen(self, names: Sequence[str]) -> list[ColumnProjection]:
-        return [column for column in self._columns if not names or column.field.name in names]

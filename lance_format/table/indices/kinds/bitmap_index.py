@@ -21,8 +21,9 @@ import pyroaring
 from lance_format.errors import CorruptFileError
 from lance_format.row_numbers import to_bitmap
 from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.indices.index_file import IndexFile
 from lance_format.table.indices.named_rows import NamedRows
-from lance_format.table.indices.row_finder import IndexFile, KnownForm, Question, RowIds
+from lance_format.table.indices.row_finder import KnownForm, Question, RowIds
 from lance_format.table.versions.table_version import TableVersion
 
 BITMAP_FILE = "bitmap_page_lookup.lance"

@@ -31,8 +31,9 @@ from lance_format.half_floats import is_nan
 from lance_format.kernels.columns.bloom_filter import find_hashes, hash_values
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.indices.index_file import IndexFile
 from lance_format.table.indices.named_rows import NamedRows
-from lance_format.table.indices.row_finder import IndexFile, KnownForm, Question, UnusableError
+from lance_format.table.indices.row_finder import KnownForm, Question, UnusableError
 from lance_format.table.indices.supersets import can_bound, superset
 from lance_format.table.indices.zones.zone_map import ZoneNumbers
 from lance_format.table.indices.zones.zone_map_file import parse_null_rows

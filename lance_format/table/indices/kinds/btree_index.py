@@ -23,15 +23,9 @@ from lance_format.expressions.values.order import compare
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.half_floats import if_else, is_nan
 from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.indices.index_file import IndexFile
 from lance_format.table.indices.named_rows import NamedRows
-from lance_format.table.indices.row_finder import (
-    IndexFile,
-    KnownForm,
-    Question,
-    RowIds,
-    UnusableError,
-    unsigned,
-)
+from lance_format.table.indices.row_finder import KnownForm, Question, RowIds, UnusableError, unsigned
 from lance_format.table.indices.zones.zone_map import comparable, has_bounds
 from lance_format.table.versions.table_version import TableVersion
 

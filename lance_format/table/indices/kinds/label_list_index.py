@@ -14,6 +14,7 @@ import pyroaring
 from lance_format.expressions import BoundExpression, nodes
 from lance_format.expressions.nodes import Call, Expression, Literal
 from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.indices.index_file import IndexFile
 from lance_format.table.indices.kinds.bitmap_index import (
     BITMAP_FILE,
     MOST_KEYS,
@@ -23,7 +24,7 @@ from lance_format.table.indices.kinds.bitmap_index import (
     read_bitmaps,
 )
 from lance_format.table.indices.named_rows import NamedRows
-from lance_format.table.indices.row_finder import IndexFile, KnownForm, Question, RowIds, ids_of
+from lance_format.table.indices.row_finder import KnownForm, Question, RowIds, ids_of
 from lance_format.table.indices.supersets import can_bound, superset
 from lance_format.table.indices.zones.zone_map import has_bounds
 from lance_format.table.versions.table_version import TableVersion

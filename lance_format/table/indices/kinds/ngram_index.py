@@ -30,8 +30,9 @@ from lance_format.kernels.texts.trigrams import NUM_TOKENS, gather_trigrams
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.folding import symbols_of_characters
+from lance_format.table.indices.index_file import IndexFile
 from lance_format.table.indices.named_rows import NamedRows
-from lance_format.table.indices.row_finder import IndexFile, KnownForm, Question, RowIds, ids_of
+from lance_format.table.indices.row_finder import KnownForm, Question, RowIds, ids_of
 from lance_format.table.indices.supersets import can_bound, superset
 from lance_format.table.versions.table_version import TableVersion
 
