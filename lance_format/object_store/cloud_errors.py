@@ -94,6 +94,10 @@ class BrokenReplyError(StorageError):
     """A reply that ended too early."""
 
 
+class UnansweredError(StorageError):
+    """A request without a reply that obstore has not repeated, as it could have been carried out."""
+
+
 class Redaction:
     """The secrets of a store, which no message may show.
 
@@ -193,7 +197,7 @@ class CloudErrors:
             )
         is_broken = any(mark in text for mark in _BROKEN)
         if not is_broken and _NO_ANSWER in text:
-            return StorageError(
+            return (StorageError if _RETRIES.search(text) else UnansweredError)(
                 f"{failed}: the store does not answer; check its address, the network and proxies"
                 f" ({self._summarize(text)})"
             )

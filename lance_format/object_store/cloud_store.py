@@ -22,7 +22,7 @@ import numpy.typing as npt
 from lance_format.byte_io import Buffer
 from lance_format.errors import CorruptFileError, StorageError
 from lance_format.object_store.cloud_client import is_ordered, load_obstore, make_client
-from lance_format.object_store.cloud_errors import BrokenReplyError, CloudErrors, Redaction
+from lance_format.object_store.cloud_errors import BrokenReplyError, CloudErrors, Redaction, UnansweredError
 from lance_format.object_store.cloud_objects import (
     CHUNK_BYTES,
     PARALLEL_REQUESTS,
@@ -37,6 +37,7 @@ from lance_format.object_store.conditional_puts import ConditionalPuts
 from lance_format.object_store.remembered import RememberedContents
 from lance_format.object_store.store import (
     FirstNames,
+    ObjectExistsError,
     ObjectInfo,
     ObjectNotFoundError,
     find_size,
@@ -49,6 +50,7 @@ _PARTS_AT_ONCE = 4
 _DELETES_AT_ONCE = 1000
 _ATTEMPTS = 4
 _PAUSE_SECONDS = 0.2
+_MAX_PAUSE_SECONDS = 15.0
 
 _T = TypeVar("_T")
 
@@ -68,6 +70,8 @@ class CloudStore:
         parsed = CloudOptions.parse(place.provider, options)
         self._obstore = load_obstore()
         self._made_client, self._contact = make_client(place, parsed)
+        self._max_retries: int = parsed.retry["max_retries"]
+        self._retry_seconds: float = parsed.retry["retry_timeout"].total_seconds()
         self._is_in_contact = False
         self._provider = place.provider
         self._prefix = place.prefix
@@ -201,10 +205,24 @@ class CloudStore:
         self.create(path, data)
 
     def create(self, path: str, data: bytes) -> None:
-        """Create an object by a conditional put; see `put_if_absent`."""
-        with self.errors("create", path):
-            made = self._obstore.put(self._client, self.key(path), data, mode="create", use_multipart=False)
-        self._remembered.put(path, made.get("e_tag"), data)
+        """Create an object by a conditional put; see `put_if_absent`.
+
+        If an attempt got no reply, and a later one finds the object with this content, the former has created it.
+        """
+        num_attempts = 0
+
+        def request() -> Any:
+            nonlocal num_attempts
+            num_attempts += 1
+            return self._obstore.put(self._client, self.key(path), data, mode="create", use_multipart=False)
+
+        try:
+            made = self._repeat("create", path, request)
+        except ObjectExistsError:
+            if num_attempts == 1 or not self._holds(path, data):
+                raise
+        else:
+            self._remembered.put(path, made.get("e_tag"), data)
 
     def list_objects(self, prefix: str) -> list[ObjectInfo]:
         """See `ObjectStore`."""
@@ -255,8 +273,7 @@ class CloudStore:
     def delete(self, path: str) -> None:
         """See `ObjectStore`."""
         try:
-            with self.errors("delete", path):
-                self._obstore.delete(self._client, self.key(path))
+            self._repeat("delete", path, lambda: self._obstore.delete(self._client, self.key(path)))
         except ObjectNotFoundError:
             return
 
@@ -266,8 +283,8 @@ class CloudStore:
         for start in range(0, len(paths), _DELETES_AT_ONCE):
             some = paths[start : start + _DELETES_AT_ONCE]
             try:
-                with self.errors("delete", some[0]):
-                    self._obstore.delete(self._client, [self.key(path) for path in some])
+                keys = [self.key(path) for path in some]
+                self._repeat("delete", some[0], functools.partial(self._obstore.delete, self._client, keys))
             except StorageError:
                 failed += self._delete_each(some)
         return failed
@@ -277,10 +294,7 @@ class CloudStore:
 
         An object that takes its place between the look at it and the deletion is deleted: the interval is one request.
         """
-        try:
-            if self.read(path, len(data)) != data:
-                return False
-        except (ObjectNotFoundError, CorruptFileError):
+        if not self._holds(path, data):
             return False
         self.delete(path)
         return True
@@ -346,16 +360,31 @@ class CloudStore:
         metas = self._repeat("list", prefix, request)
         yield from (info for info in map(self._info, metas) if _is_below(info.path, prefix))
 
+    def _holds(self, path: str, data: bytes) -> bool:
+        """Return whether there is an object of this content."""
+        try:
+            return self.read(path, len(data)) == data
+        except (ObjectNotFoundError, CorruptFileError):
+            return False
+
     def _repeat(self, action: str, path: str, request: Callable[[], _T]) -> _T:
-        """Run a request that changes nothing; again if the reply broke off, as obstore does for single objects only."""
-        for attempt in range(_ATTEMPTS):
+        """Run a request that does no harm if it runs again.
+
+        It does if the reply broke off, which obstore repeats for single objects only, or if there was none, which
+        obstore does not repeat for deletions and conditional puts.
+        """
+        deadline = time.monotonic() + self._retry_seconds
+        for attempt in itertools.count():
             try:
                 with self.errors(action, path):
                     return request()
             except BrokenReplyError:
-                if attempt == _ATTEMPTS - 1:
+                if attempt >= _ATTEMPTS - 1:
                     raise
-                time.sleep(random.random() * _PAUSE_SECONDS * 2**attempt)
+            except UnansweredError:
+                if attempt >= self._max_retries or time.monotonic() >= deadline:
+                    raise
+            time.sleep(random.random() * min(_PAUSE_SECONDS * 2**attempt, _MAX_PAUSE_SECONDS))
         raise AssertionError
 
     def _info(self, meta: Mapping[str, Any]) -> ObjectInfo:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
@@ -191,6 +192,38 @@ def test_any_request_of_an_append_may_fail(
             break
     else:
         pytest.fail("the append has more requests than expected")
+
+
+UNANSWERED: dict[str, Callable[[LanceDataset], object]] = {
+    "delete": lambda table: table.delete("a = 3"),
+    "tag": lambda table: table.tags.create("first", 1),
+    "cleanup": lambda table: table.cleanup_old_versions(timedelta(0)),
+}
+
+
+@pytest.mark.parametrize("fault", ["reset", "lost reply"])
+@pytest.mark.parametrize("change", UNANSWERED)
+def test_a_request_without_an_answer_is_repeated(
+    s3_server: ObjectServer, proxy: Proxy, options: dict[str, str], change: str, fault: str
+) -> None:
+    """Each in turn, and what the server has done before is recognised."""
+    for number in range(40):
+        uri = s3_server.new_root()
+        lance_format.write_dataset({"a": range(10)}, uri, storage_options=s3_server.options).delete("a = 9")
+        table = lance_format.dataset(uri, storage_options=options)
+        proxy.requests.clear()
+        with proxy.failing(_number(number, BREAKS[fault])):
+            UNANSWERED[change](table)
+        assert rows(s3_server, uri) == [row for row in range(9) if change != "delete" or row != 3]
+        found = lance_format.dataset(uri, storage_options=s3_server.options)
+        assert len(found.versions()) == {"delete": 3, "tag": 2, "cleanup": 1}[change]
+        assert list(found.tags.list()) == (["first"] if change == "tag" else [])
+        deletions = [path for path in files(s3_server, uri) if "/_deletions/" in path]
+        assert len(deletions) == (2 if change == "delete" else 1)
+        if len(proxy.requests) <= number:
+            break
+    else:
+        pytest.fail("the change has more requests than expected")
 
 
 def test_a_table_that_replaced_another_is_not_taken_for_it(
