@@ -100,6 +100,18 @@ def test_changes_end_as_in_pylance(name: str, tmp_path: Path) -> None:
     assert files[0] == files[1]
 
 
+@pytest.mark.parametrize("name", ["update", "merge rows", "compact"])
+def test_files_list_their_fields_by_id(name: str, tmp_path: Path) -> None:
+    """A column that has got another type has the last id, and keeps its place."""
+    path = _write(tmp_path / "t")
+    table = lance.dataset(path)
+    table.alter_columns({"path": "id", "data_type": pa.int32()})
+    table.alter_columns({"path": "id", "data_type": pa.int64()})
+    table.delete("id % 10 = 3")
+    CHANGES[name](lance_format.dataset(path))
+    _check(path)
+
+
 def _changed_by_pylance(path: str, change: Change) -> bool:
     """Let pylance change a table, and return whether it can: it cannot add columns where few rows are left, say."""
     try:

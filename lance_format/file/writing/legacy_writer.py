@@ -154,7 +154,7 @@ class LegacyFileWriter:
         self._sink.write(_FOOTER.pack(position, *_VERSION.footer_numbers, _MAGIC))
         size = self._sink.position
         self._sink.close()
-        return FileSummary(self.num_rows, size, tuple(ids), ())
+        return FileSummary(self.num_rows, size, tuple(sorted(ids)), ())  # Pylance takes others for damaged.
 
     def _write_message(self, message: file_pb2.LegacyMetadata | table_pb2.Manifest) -> int:
         position = self._sink.position
