@@ -9,6 +9,7 @@ from lance_format.file.columns.projection import ColumnProjection
 from lance_format.file.container.footer import MAX_TAIL_BYTES
 from lance_format.file.container.held_source import HeldSource
 from lance_format.file.container.recovered_sums import RecoveringStore
+from lance_format.file.container.removable_source import RemovableSource
 from lance_format.file.container.search_cache import DEFAULT_CACHE_BYTES, SearchCache
 from lance_format.file.container.verified_reader import CHECKSUM_REMEDY
 from lance_format.file.container.zone_entries import check_zone_index, names_zones, without_zones
@@ -61,6 +62,7 @@ __all__ = [
     "PageDescription",
     "PageSizes",
     "RecoveringStore",
+    "RemovableSource",
     "SearchCache",
     "Seed",
     "SmallFile",

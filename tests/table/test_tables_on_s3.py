@@ -64,3 +64,17 @@ def test_a_table_lives_in_a_cloud(cloud: str, request: pytest.FixtureRequest) ->
     with pytest.raises(DatasetNotFoundError):
         LanceDataset.drop(uri, storage_options=options)
     LanceDataset.drop(uri, ignore_not_found=True, storage_options=options)
+
+
+@pytest.mark.parametrize("files", ["data", "_indices"])
+def test_files_that_vanish_between_two_reads_are_missing(s3_server: ObjectServer, files: str) -> None:
+    """What is known of a file may be remembered: it is then a later request that finds no object."""
+    uri = s3_server.new_root()
+    rows = {"id": range(20_000), "name": [f"bird {number}" for number in range(20_000)]}
+    table = lance_format.write_dataset(rows, uri, storage_options=s3_server.options)
+    table.create_scalar_index("id", "BTREE")
+    assert table.to_table(["id"], filter="id = 7").num_rows == 1
+    store, root = resolve(uri, s3_server.options)
+    assert store.delete_all([info.path for info in store.list_tree(f"{root}/{files}")]) == []
+    with pytest.raises(DatasetNotFoundError, match=f"{files}/.* is missing; if a cleanup has removed this version"):
+        table.to_table(filter="id = 19000")

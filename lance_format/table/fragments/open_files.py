@@ -23,6 +23,7 @@ from lance_format.file import (
     FileReader,
     HeldSource,
     RecoveringStore,
+    RemovableSource,
     SearchCache,
     StoredBlobs,
 )
@@ -239,16 +240,17 @@ class FragmentFiles:
     def _open_file(self, file: DataFile) -> FileReader:
         fragment = self._fragment
         path = self._directory.holding(file, self._bases).path(file.relative_path)
+        missing = (
+            f"the data file {path} of fragment {fragment.id} is missing; if a cleanup has removed this version of"
+            " the table, open the latest"
+        )
         try:
             source = self._store.open_reader(path, file.file_size_bytes or None)
             if self._directory.store.is_remote:
-                source = self._sources[file] = HeldSource(source)
+                source = self._sources[file] = HeldSource(RemovableSource(source, missing))
             reader = self._parse_end(source, file)
         except ObjectNotFoundError as error:
-            raise DatasetNotFoundError(
-                f"the data file {path} of fragment {fragment.id} is missing; if a cleanup has removed this version of"
-                " the table, open the latest"
-            ) from error
+            raise DatasetNotFoundError(missing) from error
         try:
             if fragment.physical_rows not in (0, reader.num_rows):
                 raise CorruptFileError(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from lance_format.byte_io import RangeReader
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
-from lance_format.file import CHECKSUM_REMEDY, Verification
+from lance_format.file import CHECKSUM_REMEDY, RemovableSource, Verification
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.versions.table_version import TableVersion
@@ -48,12 +48,18 @@ def opening(table: TableVersion, index: IndexMetadata, name: str) -> Iterator[tu
     CorruptFileError
         If the block finds it malformed: with its path.
     DatasetNotFoundError
-        If it is missing. A store may tell when it is first read.
+        If it is missing. A bucket tells when it is read, in the block or later.
     """
     path = index_path(table, index, name)
+    missing = (
+        f"the file {path} of index {index.name!r} is missing; if a cleanup has removed this version of the table,"
+        f" open the latest, or else {_CURE}"
+    )
     size = next((file.size_bytes for file in index.message.files if file.path == name), 0)
     try:
         source = table.store.open_reader(path, size or None)
+        if table.directory.store.is_remote:
+            source = RemovableSource(source, missing)
         try:
             yield source, table.directory.index_verification(index.uuid, name)
         except BaseException:
@@ -64,10 +70,7 @@ def opening(table: TableVersion, index: IndexMetadata, name: str) -> Iterator[tu
             raise
         raise error.retold(error.what, path=path) from error
     except ObjectNotFoundError as error:
-        raise DatasetNotFoundError(
-            f"the file {path} of index {index.name!r} is missing; if a cleanup has removed this version of the table,"
-            f" open the latest, or else {_CURE}"
-        ) from error
+        raise DatasetNotFoundError(missing) from error
 
 
 @contextlib.contextmanager
