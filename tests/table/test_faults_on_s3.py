@@ -226,6 +226,16 @@ def test_a_request_without_an_answer_is_repeated(
         pytest.fail("the change has more requests than expected")
 
 
+def test_a_tag_is_created_after_a_conflict_with_a_deletion(
+    s3_server: ObjectServer, proxy: Proxy, options: dict[str, str], uri: str
+) -> None:
+    """The server says that there is one, and then there is none."""
+    table = lance_format.dataset(uri, storage_options=options)
+    with proxy.failing(first(1, BREAKS["409"], lambda request: request.key.endswith("tags/one.json"))):
+        table.tags.create("one", 1)
+    assert list(lance_format.dataset(uri, storage_options=s3_server.options).tags.list()) == ["one"]
+
+
 def test_a_table_that_replaced_another_is_not_taken_for_it(
     s3_server: ObjectServer, options: dict[str, str], uri: str
 ) -> None:

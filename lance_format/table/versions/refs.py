@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from lance_format.errors import CommitStateUnknownError, CorruptFileError, InvalidInputError, LanceError, StorageError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, ObjectStore
+from lance_format.object_store.store import find_size
 from lance_format.table.format.ref_names import check_branch_name, check_tag_name
 from lance_format.table.format.table_directory import TableDirectory
 
@@ -168,7 +169,12 @@ def create_ref(main: TableDirectory, name: str, ref: Tag | Branch) -> None:
     """
     store, path, content = main.store, ref_path(main, name, ref), _serialize(ref)
     try:
-        store.put_if_absent(path, content)
+        try:
+            store.put_if_absent(path, content)
+        except ObjectExistsError:
+            if find_size(store, path) is not None:
+                raise
+            store.put_if_absent(path, content)  # It was being deleted.
     except ObjectExistsError as error:
         if store.read(path, _MAX_REF_BYTES) != content:  # This very call may have created it and lost the reply.
             kind = type(ref).__name__.lower()
