@@ -12,7 +12,7 @@ from connector.types.batches import to_spark
 from connector.types.column_names import find_name
 from connector.types.row_columns import ROW_FIELDS
 from connector.types.schemas import to_exchange_schema
-from lance_format import ChangeLog, LanceDataset, LanceField
+from lance_format import ChangeLog, LanceDataset, LanceField, VersionNotFoundError
 from lance_format.expressions import Expression, columns_of, nodes, parse
 from lance_format.lazy_dataclasses import dataclass
 
@@ -89,7 +89,10 @@ class ReadColumns:
             return by_name
         if last == dataset.version:
             return by_id
-        return _find(self.fields, types, stored, log.former_field_ids(first, last))
+        try:
+            return _find(self.fields, types, stored, log.former_field_ids(first, last))
+        except VersionNotFoundError:  # of a restore whose version is gone, which alone tells what ids stood for
+            return by_name
 
     def dropped(self, version: int, log: ChangeLog) -> dict[str, str]:
         """Return the columns that a version lacks, by their names in the version before it.

@@ -185,6 +185,8 @@ class RowReader:
         ------
         VersionNotFoundError
             If a cleanup has removed a version since the read was planned.
+        NotSupportedError
+            If a value of an earlier version does not fit the column of its name.
         """
         dataset: LanceDataset | None = None
         for part in partition.parts:
@@ -198,7 +200,17 @@ class RowReader:
                 found = scanner.read_rows(part.rows.fragment_id, part.rows.rows())
             for batch in found:
                 for piece in split(batch, self.options.batch_size or DEFAULT_BATCH_ROWS):
-                    yield self._complete(self.columns.fit(piece, stored), part)
+                    yield self._complete(self._fit(piece, stored, part.version), part)
+
+    def _fit(self, batch: pa.RecordBatch, stored: Mapping[str, Origin], version: int) -> pa.RecordBatch:
+        try:
+            return self.columns.fit(batch, stored)
+        except NotSupportedError as error:
+            raise NotSupportedError(
+                f"version {version} of {self.options.path} has rows that do not fit the columns of version"
+                f" {self.columns.version}: {error}; leave the column out by the option columns, or start after these"
+                " rows, a stream with another checkpoint"
+            ) from error
 
     def _open(self, version: int) -> LanceDataset:
         try:

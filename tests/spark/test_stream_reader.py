@@ -405,6 +405,42 @@ def test_a_snapshot_that_was_removed_is_a_loss(table: LanceDataset, path: str) -
     assert stream.ids() == [[10]]
 
 
+def test_columns_are_found_without_the_versions_before_what_is_read(table: LanceDataset, path: str) -> None:
+    stream = Stream(path, readChangeFeed=True)
+    table.add_columns({"n": "cast(id as int)"})
+    stream.batches()
+    table.alter_columns({"path": "n", "data_type": pa.int64()})
+    dataset(path, version=2).restore()
+    dataset(path, version=2).cleanup_old_versions(datetime.timedelta(0))
+    assert [item["version"] for item in dataset(path).versions()] == [2, 3, 4]
+    assert {(row["n"], row["id"]) for row in flat(stream.batches())} <= {(number, number) for number in range(10)}
+
+
+def test_columns_go_by_name_around_a_restore_of_a_version_that_is_gone(table: LanceDataset, path: str) -> None:
+    table.insert({"id": [10], "v": ["10"]})
+    stream = Stream(path, ignoreChanges=True)
+    stream.batches()
+    table.insert({"id": [11], "v": ["11"]})
+    dataset(path, version=1).restore()
+    dataset(path).add_columns({"n": "id * 2"})
+    dataset(path, version=2).cleanup_old_versions(datetime.timedelta(0))
+    assert [item["version"] for item in dataset(path).versions()] == [2, 3, 4, 5]
+    assert flat(stream.batches()) == [{"id": 11, "v": "11", "n": None}]
+
+
+def test_values_that_do_not_fit_since_an_overwrite_are_named_with_the_remedy(table: LanceDataset, path: str) -> None:
+    stream = Stream(path, ignoreChanges=True)
+    stream.batches()
+    table.insert({"id": [10], "v": ["x"]})
+    write_dataset({"id": [20], "v": [7]}, path, mode="overwrite")
+    with pytest.raises(
+        NotSupportedError, match=r"version 2 of .*'v': string does not fit.*leave .* by the option columns"
+    ):
+        stream.batch()
+    stream.options["columns"] = "id"
+    assert flat(stream.ids()) == [10, 20]
+
+
 def test_another_table_at_the_same_path_is_recognised(table: LanceDataset, path: str) -> None:
     stream = Stream(path)
     stream.batches()

@@ -302,7 +302,7 @@ class ChangeLog:
         """
         if later < version:
             raise InvalidInputError(f"version {later} is earlier than version {version}")
-        steps = {version: {number: number for number in self._column_step(version).ids}}
+        steps = {version: {number: number for number in self._field_ids(version)}}
         for number in range(version + 1, later + 1):
             step = self._column_step(number)
             if step.restored is None:
@@ -319,17 +319,20 @@ class ChangeLog:
     def _column_step(self, version: int) -> _ColumnStep:
         """Read how a version came by its columns. A column that is cast keeps its place."""
         if version not in self._column_steps:
-            after, transaction = self._load(version)
+            transaction = self._load(version)[1]
             operation = None if transaction is None else transaction.operation
-            made, casts = [field.id for field in after.schema.walk()], {}
+            made, casts = self._field_ids(version), {}
             if isinstance(operation, Merge) and version > 1:
-                former = [field.id for field in self._load(version - 1)[0].schema.walk()]
+                former = self._field_ids(version - 1)
                 if len(former) == len(made):
                     pairs = zip(former, made, strict=True)
                     casts = {new: old for old, new in pairs if old not in made and new not in former}
             restored = operation.version if isinstance(operation, Restore) else None
             self._column_steps[version] = _ColumnStep(frozenset(made), casts, restored)
         return self._column_steps[version]
+
+    def _field_ids(self, version: int) -> list[int]:
+        return [field.id for field in self._load(version)[0].schema.walk()]
 
     def at_version(self, change: RowChange, version: int) -> RowChange:
         """Return a change with a later version to read its rows from, or itself if that would differ.
