@@ -249,11 +249,20 @@ class LanceStreamReader(DataSourceStreamReader):
         return parts
 
     def _plan_rows(self, changes: Sequence[RowChange]) -> list[Part]:
-        """Read appended fragments at the last version of the batch if it has them in the same form."""
+        """Read appended fragments at the last version of the batch if it has them in the same form.
+
+        One that a restore brings back is delivered twice: the first time it is read at the version that appended it.
+        """
         if not changes:
             return []
         last = max(change.version for change in changes)
-        moved = [self._log.at_version(change, last) for change in changes]
+        found: dict[tuple[int, int], RowChange] = {}
+        moved: list[RowChange] = []
+        for change in reversed(changes):
+            later = self._log.at_version(change, last)
+            kept = found.setdefault((later.version, later.fragment_id), later)
+            moved.append(later if kept is later else change)
+        moved.reverse()
         moved.sort(key=lambda change: change.version)
         parts: list[Part] = []
         for version in dict.fromkeys(change.version for change in moved):

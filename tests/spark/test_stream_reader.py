@@ -338,6 +338,17 @@ def test_a_restore_that_undoes_a_compaction_too_brings_back_values(table: LanceD
     ]
 
 
+def test_a_batch_has_rows_twice_that_a_restore_brings_back(table: LanceDataset, path: str) -> None:
+    stream = Stream(path, ignoreChanges=True)
+    stream.batches()
+    table.insert(numbers(10, 14))
+    table.optimize.compact_files()
+    dataset(path, version=2).restore()
+    dataset(path).insert(numbers(14, 16))
+    restored = [] if table.has_stable_row_ids else range(14)
+    assert sorted(flat(stream.ids())) == sorted([*range(10, 14), *restored, 14, 15])
+
+
 def test_a_filter_is_about_the_columns_of_the_latest_version(table: LanceDataset, path: str) -> None:
     table.add_columns({"a": "id", "b": "9 - id"})
     table.alter_columns({"path": "a", "name": "c"})
