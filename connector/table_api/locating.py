@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _LANCE = "lance"
 _DETAILS = "# Detailed Table Information"
+_FAILURE = "PYTHON_DATA_SOURCE_ERROR"
+"""The condition of errors of ours, such as those of a storage: whether there is a table is then unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ def locate(spark: SparkSession, name: str) -> Location:
     ------
     DatasetNotFoundError
         If Spark does not find a table of the name.
+    AnalysisException
+        If its catalog cannot look the table up.
     InvalidInputError
         If it is not a Lance table, or Spark does not know where it is.
     """
@@ -58,6 +62,8 @@ def locate(spark: SparkSession, name: str) -> Location:
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(*parts)}").collect()
     except (AnalysisException, UnsupportedOperationException) as error:
+        if error.getCondition() == _FAILURE:
+            raise
         reason = str(error).strip().partition("\n")[0]
         raise DatasetNotFoundError(
             f"Spark does not find the table {name}: {reason} A catalog of Lance tables requires the planner, which a"

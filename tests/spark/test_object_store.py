@@ -20,7 +20,8 @@ from connector.options.options import LanceOptions
 from connector.protocol import HADOOP
 from lance_format import InvalidInputError
 from lance_format.object_store import resolve
-from tests.servers import ObjectServer
+from pyspark_lance import LanceTable
+from tests.servers import ObjectServer, s3_options
 from tests.spark.remote import SECRET, hadoop_settings
 
 
@@ -183,6 +184,17 @@ def test_wrong_options_are_named_without_their_values(planner: SparkSession, pat
     ) as wrong:
         planner.read.format("lance").option("storage.aws_secret_acces_key", SECRET).load(path)
     assert SECRET not in str(wrong.value)
+
+
+def test_a_catalog_that_cannot_be_reached_is_no_missing_table(planner: SparkSession) -> None:
+    options = {f"storage.{name}": value for name, value in s3_options("http://127.0.0.1:1").items()}
+    settings = {"": "lance.Catalog", ".root": "s3://tables", **{f".{name}": value for name, value in options.items()}}
+    for name, value in settings.items():
+        planner.conf.set(f"spark.sql.catalog.unreachable{name}", value)
+    with pytest.raises(PySparkException, match=r"does not answer at 127\.0\.0\.1:1"):
+        LanceTable.forName(planner, "unreachable.zoo.birds")
+    for name in settings:
+        planner.conf.unset(f"spark.sql.catalog.unreachable{name}")
 
 
 @pytest.fixture
