@@ -143,6 +143,8 @@ class IndexFile:
         ----------
         starts, stops : int64[num_ranges]
         """
+        if starts.size == 0:
+            return iter(())
         if starts.size == 1:
             return self.read(int(starts[0]), int(stops[0]))
         if not self._is_small(int((stops - starts).sum())):
