@@ -5,7 +5,7 @@
 | `FlatCodes` | the vector itself | exact |
 | `ScalarCodes` | a byte per number, on a scale between two bounds | of the query's code; by `dot`, of the query |
 | `ProductCodes` | per sub-vector, the number of the nearest of 256 or 16 centroids | sums of those of the centroids |
-| `RotatedCodes` | see `rotated_codes.py` | |
+| `RotatedCodes`, `SignCodes` | some bits, or one, per number of the rotated vector | of what these stand for |
 
 Vectors of length 1 stand for others if the metric is `cosine`. Product codes stand for the difference from the centroid
 of the partition, except by the metric `dot`. Jégou, Douze, Schmid: Product Quantization for Nearest Neighbor Search,

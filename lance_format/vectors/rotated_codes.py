@@ -22,7 +22,7 @@ import functools
 import itertools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,7 @@ _CERTAINTY = 1.9
 """Standard deviations of the error."""
 _TURNS = 4
 _ENCODED_AT_ONCE = 2048
-_BITS = (np.arange(256)[None, :] >> np.arange(8)[:, None] & 1).astype(np.float64)
+BITS = (np.arange(256)[None, :] >> np.arange(8)[:, None] & 1).astype(np.float64)
 """Of each byte, the lowest first."""
 
 
@@ -75,6 +75,22 @@ class Rotation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class MatrixRotation:
+    """A rotation by an orthogonal matrix.
+
+    Parameters
+    ----------
+    matrix : float32[dimension, dimension]
+    """
+
+    matrix: F32
+
+    def apply(self, vectors: Vectors) -> F32:
+        """See `Rotation.apply`."""
+        return np.asarray(vectors.astype(np.float32, copy=False) @ self.matrix.T)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RotatedCodes:
     """Signs and sizes of the numbers of rotated vectors.
 
@@ -85,13 +101,14 @@ class RotatedCodes:
     metric : {"l2", "cosine", "dot"}
     num_bits : int
         Per number: from 1 to 9.
-    rotation : Rotation
+    rotation : Rotation or MatrixRotation
     """
 
     dimension: int
     metric: str
     num_bits: int
-    rotation: Rotation
+    rotation: Rotation | MatrixRotation
+    estimator: ClassVar[str] = "raw_query"
 
     @property
     def columns(self) -> Sequence[pa.Field]:
@@ -111,7 +128,7 @@ class RotatedCodes:
     def load(self, columns: Sequence[pa.Array]) -> U8:
         """See `Codes.load`."""
         codes = [vectors_of(column) for column in columns[: -len(self._factor_names)]]
-        codes[0] = _separated(codes[0])
+        codes[0] = separated(codes[0])
         factors = np.stack([column.to_numpy() for column in columns[len(codes) :]], axis=1)
         # The bytes of all vectors at one place follow each other, as sums need them.
         return read_only(np.ascontiguousarray(np.hstack([*codes, factors.view(np.uint8)]).T)).T
@@ -123,7 +140,7 @@ class RotatedCodes:
         signs, *others = np.split(codes[:, : ends[-1]], ends[:-1], axis=1)
         factors = self._factors(codes)
         return [
-            array_of(_interleaved(np.ascontiguousarray(signs))),
+            array_of(interleaved(np.ascontiguousarray(signs))),
             *(array_of(part) for part in others),
             *(pa.array(np.ascontiguousarray(factors[:, place])) for place in range(factors.shape[1])),
         ]
@@ -179,7 +196,7 @@ class RotatedCodes:
         """Return what each value of each byte of a code adds to the dot product with a query."""
         weights = np.zeros(8 * sum(_widths(self.dimension, self.num_bits)))
         weights[_places(self.dimension, self.num_bits)] = rotated[:, None] * 2.0 ** np.arange(self.num_bits)
-        table: F32 = (weights.reshape(-1, 8) @ _BITS).astype(np.float32)
+        table: F32 = (weights.reshape(-1, 8) @ BITS).astype(np.float32)
         return table
 
     def _factors(self, codes: Vectors) -> F32:
@@ -260,7 +277,7 @@ def _places_in_block(num_bits: int) -> npt.NDArray[np.int64]:
     return np.hstack([planes, highest[:, None]])
 
 
-def _interleaved(signs: U8) -> U8:
+def interleaved(signs: U8) -> U8:
     """Return the signs of the vectors of a partition as they are stored, `uint8[num_vectors, width]`.
 
     Of 32 vectors, each byte becomes 32 bytes: their lower halves, two to a byte, then the upper ones.
@@ -273,8 +290,8 @@ def _interleaved(signs: U8) -> U8:
     return np.concatenate([stored.ravel(), signs[whole:].T.ravel()]).reshape(num_rows, width)
 
 
-def _separated(stored: U8) -> U8:
-    """Return the signs of each vector of a partition; the inverse of `_interleaved`."""
+def separated(stored: U8) -> U8:
+    """Return the signs of each vector of a partition; the inverse of `interleaved`."""
     num_rows, width = stored.shape
     whole = num_rows // _ROWS * _ROWS
     pairs = stored[:whole].reshape(-1, width, 2, 16)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import pickle
@@ -23,6 +24,9 @@ from lance_format import (
     LanceDataset,
     NotSupportedError,
 )
+from lance_format.vectors.rotated_codes import MatrixRotation, RotatedCodes, Rotation
+from lance_format.vectors.sign_codes import SignCodes
+from lance_format.vectors.training import VectorModel
 
 DIMENSION = 8
 KINDS: list[tuple[str, dict[str, Any]]] = [
@@ -203,6 +207,41 @@ def test_measured_distances_decide_on_the_upper_bound(
         expected = table.to_table(["id"], nearest={**exact, "distance_range": bounds})
         refined = {**nearest, "q": query, "nprobes": 4, "refine_factor": 15, "distance_range": bounds}
         assert table.to_table(["id"], nearest=refined) == expected
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("rotated_by", ["signs", "matrix"])
+@pytest.mark.parametrize("num_bits", [None, 1, 4])
+def test_rotated_codes_of_other_releases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_bits: int | None, rotated_by: str, metric: str
+) -> None:
+    """Early releases compared signs only, relative to the centroid, and rotated by a matrix."""
+    rng = np.random.default_rng(17)
+    matrix = np.linalg.qr(rng.normal(size=(DIMENSION, DIMENSION)))[0].astype(np.float32)
+    rotation = Rotation.at_random(DIMENSION, rng) if rotated_by == "signs" else MatrixRotation(matrix)
+    codes: Any = SignCodes(DIMENSION, metric, rotation)
+    if num_bits is not None:
+        codes = RotatedCodes(DIMENSION, metric, num_bits, rotation)
+
+    def trained(*arguments: Any) -> VectorModel:
+        return dataclasses.replace(real(*arguments), codes=codes)
+
+    real = VectorModel.trained
+    monkeypatch.setattr(VectorModel, "trained", trained)
+    table = lance_format.write_dataset(_rows(rng, 0, 1500), tmp_path / "t.lance", max_rows_per_file=400)
+    table.create_index("v", "IVF_RQ", metric=metric, num_partitions=5, num_bits=num_bits or 1)
+    monkeypatch.undo()
+    reference = lance.dataset(tmp_path / "t.lance")
+    for _ in range(2):
+        ours = lance_format.dataset(tmp_path / "t.lance")
+        assert ours.verify().problems == ()
+        assert "by the index" in ours.scanner(nearest={"column": "v", "q": [1] * DIMENSION}).explain_plan()
+        for query in rng.normal(size=(4, DIMENSION)):
+            theirs, mine = (_found(table, query, metric, "IVF_RQ", nprobes=2) for table in (reference, ours))
+            assert [found[1] for found in mine] == [found[1].expected for found in theirs]
+        lance_format.write_dataset(_rows(rng, 1500, 300), tmp_path / "t.lance", mode="append")
+        lance_format.dataset(tmp_path / "t.lance").optimize.optimize_indices(num_indices_to_merge=1)
+        reference = lance.dataset(tmp_path / "t.lance")
 
 
 def test_equal_rows_make_equal_models(tmp_path: Path) -> None:

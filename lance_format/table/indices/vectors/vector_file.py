@@ -18,7 +18,8 @@ from lance_format.table.indices.written_parts import OpenFile
 from lance_format.vectors.codes import DecodableCodes, FlatCodes, ProductCodes, ScalarCodes
 from lance_format.vectors.graphs import GraphParameters, NeighborGraph
 from lance_format.vectors.metrics import Vectors
-from lance_format.vectors.rotated_codes import RotatedCodes
+from lance_format.vectors.rotated_codes import MatrixRotation, RotatedCodes, Rotation
+from lance_format.vectors.sign_codes import SignCodes
 from lance_format.vectors.training import VectorModel
 
 _TYPES = {2: index_pb2.Tensor.FLOAT16, 4: index_pb2.Tensor.FLOAT32, 8: index_pb2.Tensor.FLOAT64}
@@ -193,19 +194,16 @@ def _parameters(model: VectorModel, writer: FileWriter) -> dict[str, object]:
         case ScalarCodes() as codes:
             bounds = {"start": codes.lower, "end": codes.upper}
             return {"dim": codes.dimension, "num_bits": 8, "bounds": bounds}
-        case RotatedCodes() as codes:
+        case RotatedCodes() | SignCodes() as codes:
             return {
-                "rotate_mat_position": None,
-                "fast_rotation_signs": codes.rotation.signs.ravel().tolist(),
-                "rotation_type": "fast",
+                **_rotation(codes.rotation, model, writer),
                 "code_dim": codes.dimension,
                 "num_bits": codes.num_bits,
                 "packed": True,
-                "query_estimator": "raw_query",
+                "query_estimator": codes.estimator,
             }
         case ProductCodes() as codes:
-            rows = codes.codebook.reshape(1 << codes.num_bits, -1)
-            number = writer.add_global_buffer(_tensor(rows, model.number).SerializeToString(deterministic=True))
+            number = _add_tensor(writer, codes.codebook.reshape(1 << codes.num_bits, -1), model)
             return {
                 "codebook_position": number,
                 "nbits": codes.num_bits,
@@ -215,6 +213,18 @@ def _parameters(model: VectorModel, writer: FileWriter) -> dict[str, object]:
                 "transposed": True,
             }
     raise AssertionError(model.codes)
+
+
+def _rotation(rotation: Rotation | MatrixRotation, model: VectorModel, writer: FileWriter) -> dict[str, object]:
+    """Return what parameters tell of a rotation; a matrix becomes a global buffer."""
+    if isinstance(rotation, MatrixRotation):
+        return {"rotation_type": "matrix", "rotate_mat_position": _add_tensor(writer, rotation.matrix, model)}
+    signs = rotation.signs.ravel().tolist()
+    return {"rotation_type": "fast", "rotate_mat_position": None, "fast_rotation_signs": signs}
+
+
+def _add_tensor(writer: FileWriter, numbers: Vectors, model: VectorModel) -> int:
+    return writer.add_global_buffer(_tensor(numbers, model.number).SerializeToString(deterministic=True))
 
 
 def _tensor(numbers: Vectors, number: np.dtype[Any]) -> index_pb2.Tensor:

@@ -32,7 +32,8 @@ from lance_format.table.indices.row_finder import RowIds, UnusableError
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.vectors.codes import Codes, FlatCodes, ProductCodes, ScalarCodes, no_codes
 from lance_format.vectors.metrics import Vectors
-from lance_format.vectors.rotated_codes import MOST_BITS, RotatedCodes, Rotation
+from lance_format.vectors.rotated_codes import MOST_BITS, MatrixRotation, RotatedCodes, Rotation
+from lance_format.vectors.sign_codes import SignCodes
 
 VECTOR = "Vector"
 """Their type in `list_indices`."""
@@ -291,6 +292,15 @@ class _Described:
         found: _Tensor = np.frombuffer(message.data, dtype).reshape(shape)
         return found.astype(dtype.newbyteorder("="))
 
+    def tensor_of(self, number: object, what: str) -> _Tensor:
+        """Return the numbers of a tensor in a global buffer; errors say what it is."""
+        message = index_pb2.Tensor()
+        try:
+            message.ParseFromString(self.buffer(number))
+        except DecodeError as error:
+            raise self.corrupt(f"{what} is malformed") from error
+        return self.tensor(message)
+
     def corrupt(self, what: str) -> CorruptFileError:
         """Return an error about the file."""
         return CorruptFileError(what, path=self.path)
@@ -350,12 +360,7 @@ def _product_codes(rows: _Described, dimension: int, metric: str) -> Codes:
     num_bits, num_parts = parameters.get("nbits"), parameters.get("num_sub_vectors")
     if num_bits not in (4, 8) or metric == "hamming":
         raise UnusableError(f"its codes have {num_bits} bits")
-    message = index_pb2.Tensor()
-    try:
-        message.ParseFromString(rows.buffer(parameters.get("codebook_position")))
-    except DecodeError as error:
-        raise rows.corrupt("its codebook is malformed") from error
-    codebook = rows.tensor(message)
+    codebook = rows.tensor_of(parameters.get("codebook_position"), "its codebook")
     if not isinstance(num_parts, int) or num_parts < 1:
         raise rows.corrupt(f"it has {num_parts!r} sub-vectors")
     if dimension % num_parts or num_parts * num_bits % 8 or codebook.size != dimension * 2**num_bits:
@@ -366,22 +371,39 @@ def _product_codes(rows: _Described, dimension: int, metric: str) -> Codes:
 
 def _rotated_codes(rows: _Described, dimension: int, metric: str) -> Codes:
     parameters = rows.json("storage_metadata")
-    form = {name: parameters.get(name) for name in _ROTATED_FORM}
-    if form != _ROTATED_FORM or metric == "hamming":
-        raise UnusableError(f"its codes are of the form {form}, its metric is {metric}")
-    num_bits, signs = parameters.get("num_bits"), parameters.get("fast_rotation_signs")
+    estimator, num_bits = parameters.get("query_estimator", SignCodes.estimator), parameters.get("num_bits")
     if not isinstance(num_bits, int) or not 1 <= num_bits <= MOST_BITS:
         raise UnusableError(f"its codes have {num_bits!r} bits")
-    try:
-        rotation = Rotation(np.frombuffer(bytes(signs), np.uint8).reshape(4, dimension // 8))  # type: ignore[arg-type]
-    except (TypeError, ValueError) as error:
-        raise rows.corrupt("the signs of its rotation are malformed") from error
-    if dimension % 8 or parameters.get("code_dim") != dimension:
-        raise rows.corrupt(f"its codes are of {parameters.get('code_dim')!r} numbers, its centroids of {dimension}")
-    return RotatedCodes(dimension, metric, num_bits, rotation)
+    if not parameters.get("packed") or metric == "hamming" or dimension % 8:
+        raise UnusableError(f"its codes are not packed, or are of {dimension} numbers by the metric {metric}")
+    if parameters.get("code_dim", 0) not in (0, dimension):
+        raise rows.corrupt(f"its codes are of {parameters['code_dim']!r} numbers, its centroids of {dimension}")
+    rotation = _rotation(rows, parameters, dimension)
+    if estimator == RotatedCodes.estimator:
+        return RotatedCodes(dimension, metric, num_bits, rotation)
+    if estimator != SignCodes.estimator or num_bits != SignCodes.num_bits:
+        raise UnusableError(f"its codes have {num_bits} bits, and are compared by {estimator!r}")
+    return SignCodes(dimension, metric, rotation)
 
 
-_ROTATED_FORM = MappingProxyType({"rotation_type": "fast", "packed": True, "query_estimator": "raw_query"})
+def _rotation(rows: _Described, parameters: Mapping[str, Any], dimension: int) -> Rotation | MatrixRotation:
+    """Return the rotation of codes; in early releases it was always a matrix."""
+    match parameters.get("rotation_type", "matrix"):
+        case "fast":
+            try:
+                signs = np.frombuffer(bytes(parameters["fast_rotation_signs"]), np.uint8)
+                return Rotation(signs.reshape(4, dimension // 8))
+            except (KeyError, TypeError, ValueError) as error:
+                raise rows.corrupt("the signs of its rotation are malformed") from error
+        case "matrix":
+            matrix = rows.tensor_of(parameters.get("rotate_mat_position"), "the matrix of its rotation")
+            if matrix.shape != (dimension, dimension):
+                raise rows.corrupt(f"the matrix of its rotation has the shape {matrix.shape}")
+            return MatrixRotation(matrix.astype(np.float32))
+        case other:
+            raise UnusableError(f"its rotation is of the type {other!r}")
+
+
 _CODES: Mapping[str, _MakeCodes] = MappingProxyType(
     {"FLAT": _flat_codes, "SQ": _scalar_codes, "PQ": _product_codes, "RQ": _rotated_codes}
 )
