@@ -9,6 +9,7 @@ promise that. Any other store is tested once per process and bucket.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import random
@@ -294,10 +295,17 @@ class CloudStore:
 
         An object that takes its place between the look at it and the deletion is deleted: the interval is one request.
         """
-        if not self._holds(path, data):
-            return False
-        self.delete(path)
-        return True
+        is_there = False
+
+        def request() -> None:
+            nonlocal is_there
+            if self._holds(path, data):  # Before each attempt: another writer may have put one there since the last.
+                is_there = True
+                self._obstore.delete(self._client, self.key(path))
+
+        with contextlib.suppress(ObjectNotFoundError):
+            self._repeat("delete", path, request)
+        return is_there
 
     def check_writable(self, path: str) -> None:
         """See `ObjectStore`; rights are not asked for, which would take a request."""

@@ -404,3 +404,31 @@ def test_what_another_writer_puts_in_the_place_of_a_file_is_noticed(
         store.put(path, content)
         with pytest.raises(CorruptFileError, match=f"{len(content)} bytes instead of"):
             lance_format.dataset(table.uri, storage_options=options).to_table()
+
+
+def test_what_another_writer_puts_in_the_place_of_a_deleted_object_stays(
+    s3_server: ObjectServer, proxy: Proxy, options: dict[str, str]
+) -> None:
+    """The reply to the deletion is lost; it is repeated, and meets another object."""
+    uri = s3_server.new_root()
+    direct, root = resolve(uri, s3_server.options)
+    store, _ = resolve(uri, options)
+    path = f"{root}/one"
+    direct.put(path, b"ours")
+    seen: list[str] = []
+
+    def rule(request: Request) -> Fault | None:
+        seen.append(request.kind)
+        if seen.count("DELETE") == 0:
+            return None
+        if seen[-1] == "DELETE" and seen.count("DELETE") == 1:
+            return BREAKS["lost reply"]
+        if seen[-2] == "DELETE":
+            direct.put(path, b"another")
+        return None
+
+    with proxy.failing(rule):
+        assert store.delete_exact(path, b"ours")
+    assert seen.count("DELETE") == 1
+    assert len(seen) > seen.index("DELETE") + 1
+    assert direct.read(path, 7) == b"another"
