@@ -171,12 +171,13 @@ class RotatedCodes:
         """See `Codes.measuring`."""
         rotated = self.rotation.apply(query[None])[0].astype(np.float64)
         table, width = self._table(rotated), sum(_widths(self.dimension, self.num_bits))
+        first = width + (0 if self.num_bits == 1 else 12)
         middle = np.float32((2 ** (self.num_bits - 1) - 0.5) * rotated.sum())
 
         def measure(centroid: Vector, codes: Vectors) -> Distances:
             products = np.empty(codes.shape[0], np.float32)
             sum_byte_codes(np.ascontiguousarray(codes.T[:width]), table, products)
-            add, scale = self._factors(codes)[:, (0 if self.num_bits == 1 else 3) :][:, :2].T
+            add, scale = np.ascontiguousarray(codes[:, first : first + 8]).view("<f4").T
             found: Distances = (products - middle) * scale
             if self.metric == "dot":
                 # What codes lack of a vector, times its centroid, is in `add`: of the query, use its part along that.
