@@ -159,10 +159,11 @@ class FlatCodes(_OneColumn):
 
     def measuring(self, query: Vector) -> Measure:
         """See `Codes.measuring`."""
+        numbers = query.astype(self.number.to_pandas_dtype())
 
         def measure(centroid: Vector, codes: Vectors) -> Distances:
             del centroid
-            return distances_to(query.astype(codes.dtype), codes, self.metric)
+            return distances_to(numbers, codes, self.metric)
 
         return measure
 
@@ -207,14 +208,15 @@ class ScalarCodes(_OneColumn):
     def measuring(self, query: Vector) -> Measure:
         """See `Codes.measuring`."""
         step = (self.upper - self.lower) / 255
-        rounded = self._rounded(query)
+        numbers, rounded = query.astype(np.float32), self._rounded(query)
+        offset = 1 - self.lower * float(query.sum(dtype=np.float64))
 
         def measure(centroid: Vector, codes: Vectors) -> Distances:
             del centroid
             out = np.empty(codes.shape[0], np.float32)
             if self.metric == "dot":
-                code_products(codes, query.astype(np.float32), out)
-                return (1 - self.lower * float(query.sum(dtype=np.float64)) - step * out).astype(np.float32)
+                code_products(codes, numbers, out)
+                return (offset - step * out).astype(np.float32)
             squared_code_distances(codes, rounded, out)
             return out * np.float32(step * step / 2 if self.metric == "cosine" else step * step)
 

@@ -19,7 +19,6 @@ Here, a code is a row of bytes: signs, other bits, factors.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
@@ -121,6 +120,11 @@ class RotatedCodes:
         return [pa.field(name, value_type) for name, value_type in columns]
 
     @property
+    def _num_bytes(self) -> int:
+        """Number of bytes of a code before its factors."""
+        return sum(_widths(self.dimension, self.num_bits))
+
+    @property
     def _factor_names(self) -> list[str]:
         names = ["__add_factors", "__scale_factors", "__error_factors"]
         return names if self.num_bits == 1 else [*names, "__add_factors_ex", "__scale_factors_ex"]
@@ -135,15 +139,12 @@ class RotatedCodes:
 
     def store(self, codes: Vectors) -> Sequence[pa.Array]:
         """See `Codes.store`."""
-        widths = [width for width in _widths(self.dimension, self.num_bits) if width]
-        ends = list(itertools.accumulate(widths))
-        signs, *others = np.split(codes[:, : ends[-1]], ends[:-1], axis=1)
-        factors = self._factors(codes)
-        return [
-            array_of(interleaved(np.ascontiguousarray(signs))),
-            *(array_of(part) for part in others),
-            *(pa.array(np.ascontiguousarray(factors[:, place])) for place in range(factors.shape[1])),
-        ]
+        signs, others, factors = np.split(codes, np.cumsum(_widths(self.dimension, self.num_bits)), axis=1)
+        columns = [array_of(interleaved(np.ascontiguousarray(signs)))]
+        if self.num_bits > 1:
+            columns.append(array_of(others))
+        numbers = np.ascontiguousarray(factors).view("<f4")
+        return columns + [pa.array(np.ascontiguousarray(column)) for column in numbers.T]
 
     def encode(self, vectors: Vectors, centroids: F32, numbers: Numbers) -> U8:
         """See `Codes.encode`."""
@@ -162,7 +163,7 @@ class RotatedCodes:
         num_sizes = self.num_bits - 1
         codes, sums = np.empty(rotated.shape, np.uint16), np.empty((len(rotated), 6))
         quantize(rotated, centers, numbers, num_sizes, _FIRST_SCALES[num_sizes], codes, sums)
-        found = np.zeros((len(rotated), sum(_widths(self.dimension, self.num_bits))), np.uint8)
+        found = np.zeros((len(rotated), self._num_bytes), np.uint8)
         set_bits(codes, _places(self.dimension, self.num_bits), found)
         factors = self._computed(sums).astype(np.float32)
         return np.hstack([found, np.ascontiguousarray(factors).view(np.uint8)])
@@ -170,8 +171,8 @@ class RotatedCodes:
     def measuring(self, query: Vector) -> Measure:
         """See `Codes.measuring`."""
         rotated = self.rotation.apply(query[None])[0].astype(np.float64)
-        table, width = self._table(rotated), sum(_widths(self.dimension, self.num_bits))
-        first = width + (0 if self.num_bits == 1 else 12)
+        table, width = self._table(rotated), self._num_bytes
+        first = width + 4 * self._factor_names.index("__add_factors" if self.num_bits == 1 else "__add_factors_ex")
         middle = np.float32((2 ** (self.num_bits - 1) - 0.5) * rotated.sum())
 
         def measure(centroid: Vector, codes: Vectors) -> Distances:
@@ -195,15 +196,10 @@ class RotatedCodes:
 
     def _table(self, rotated: npt.NDArray[np.float64]) -> F32:
         """Return what each value of each byte of a code adds to the dot product with a query."""
-        weights = np.zeros(8 * sum(_widths(self.dimension, self.num_bits)))
+        weights = np.zeros(8 * self._num_bytes)
         weights[_places(self.dimension, self.num_bits)] = rotated[:, None] * 2.0 ** np.arange(self.num_bits)
         table: F32 = (weights.reshape(-1, 8) @ BITS).astype(np.float32)
         return table
-
-    def _factors(self, codes: Vectors) -> F32:
-        """Return the factors of codes, `float32[num_vectors, num_factors]`."""
-        factors: F32 = np.ascontiguousarray(codes[:, -4 * len(self._factor_names) :]).view("<f4")
-        return factors
 
     def _computed(self, sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the factors of vectors; see `quantize`."""

@@ -123,7 +123,7 @@ def _best_scale(lengths: F64, num_bits: int, first_scale: float) -> float:
         code = min(int(first * length + _ROUNDING), greatest_code)
         products[0] += (code + 0.5) * length
         squares[0] += (code + 0.5) * (code + 0.5)
-        if length * last <= code + 1:
+        if length * last <= code + 1:  # Also a number of 0.
             continue
         scale = 1 / length
         for higher in range(code + 1, greatest_code + 1):

@@ -159,12 +159,12 @@ class IndexFile:
         if missing:
             starts, stops = np.array(missing).T
             rows = expand_ranges(starts, stops)
-            read = pa.Table.from_batches(self._open().take_batches(self._columns, rows, batch_size=rows.size))
+            table = pa.Table.from_batches(self._open().take_batches(self._columns, rows, batch_size=rows.size))
             ends = itertools.accumulate(stop - start for start, stop in missing)
             for bounds, end in zip(missing, ends, strict=True):
                 length = bounds[1] - bounds[0]
                 # Taken rows are a copy: a slice would keep all others.
-                part = read.slice(end - length, length).take(pa.array(range(length))).to_batches()
+                part = table.slice(end - length, length).take(pa.array(range(length))).to_batches()
                 known[bounds] = part
                 cache.put((*self._key, bounds), part, _size_of(part))
         return iter(pa.Table.from_batches(itertools.chain(*known.values())).combine_chunks().to_batches())
@@ -244,15 +244,14 @@ class IndexFile:
         if self._reader is None:
             with opening(self._table, self._index, self._name) as (source, verification):
                 self._reader = FileReader(source, self._table.cache, verification=verification)
+                self.path, self.size_bytes = source.path, source.size_bytes
         return self._reader
 
     def _describe(self) -> _Description:
-        with opening(self._table, self._index, self._name) as (source, verification):
-            path, size_bytes = source.path, source.size_bytes
-            self._reader = reader = FileReader(source, self._table.cache, verification=verification)
-            schema = reader.schema
-            columns = _projections_of(schema.fields, reader.version)
-            return _Description(path, size_bytes, reader.num_rows, dict(schema.metadata), columns)
+        reader = self._open()
+        columns = _projections_of(reader.schema.fields, reader.version)
+        metadata = dict(reader.schema.metadata)
+        return _Description(self.path, self.size_bytes, reader.num_rows, metadata, columns)
 
 
 def _size_of(batches: list[pa.RecordBatch]) -> int:
