@@ -97,6 +97,12 @@ class Leaf:
         return items
 
     @cached_property
+    def is_flat(self) -> bool:
+        """True if each row is one value of fixed width, so that a part of a page costs little more than its share."""
+        is_nested = pa.types.is_nested(self.arrow_type) or pa.types.is_dictionary(self.arrow_type)
+        return self.shape.bits_per_value is not None and not is_nested and not self.lists and self.items_per_row == 1
+
+    @cached_property
     def slot_bytes(self) -> float:
         """Size of a row of the leaf's array, null or not; of byte strings, the size of the offset."""
         return self.items_per_row * bytes_per_slot(self.arrow_type)

@@ -13,9 +13,11 @@ import bisect
 import contextlib
 import itertools
 import operator
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import field
+from threading import Thread
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -29,7 +31,7 @@ from lance_format.lazy_dataclasses import dataclass
 _OFFSET = operator.attrgetter("offset")
 _ALIGNMENT = 8
 _THREADED_BYTES = 4 * 1024 * 1024
-_THREADED_RESULT_BYTES = 32 * 1024 * 1024
+_THREADED_RESULT_BYTES = 6 * 1024 * 1024
 """One thread reads less than the one, and makes less than the other, in less time: two hand the interpreter lock to and
 fro for about a millisecond.
 """
@@ -46,15 +48,16 @@ _PARTS_PER_THREAD = 4
 T = TypeVar("T")
 
 
-class _Ended:
+class _Ended(Generic[T]):
     """A call that has ended. A future would cost more than many of these calls."""
 
-    __slots__ = ("_error",)
+    __slots__ = ("_error", "_results")
 
-    def __init__(self, call: Callable[..., object], *arguments: object) -> None:
+    def __init__(self, call: Callable[..., T], *arguments: object) -> None:
         self._error: Exception | None = None
+        self._results: tuple[T, ...] = ()
         try:
-            call(*arguments)
+            self._results = (call(*arguments),)
         except Exception as error:
             self._error = error
 
@@ -62,13 +65,16 @@ class _Ended:
         """Return the error of the call, if any."""
         return self._error
 
-    def result(self) -> None:
-        """Raise the error of the call, if any."""
+    def result(self) -> T:
+        """Return what the call did, or raise its error."""
         if self._error is not None:
             raise self._error
+        return self._results[0]
 
 
-Start: TypeAlias = Callable[..., Future[Any] | _Ended]
+_Ending: TypeAlias = Future[Any] | _Ended[Any]
+
+Start: TypeAlias = Callable[..., _Ending]
 """Begins a call, with its arguments, and returns what waits for its end."""
 
 
@@ -306,17 +312,46 @@ def _run_round(
     num_threads = min(threads(), len(runs)) if len(runs) > 1 and _is_much(runs) else 1
     if num_threads == 1:
         ended = _run_part(source, runs, proceed, _Ended)
-    else:
+    elif source.request_shape.reads_ahead:
         with ThreadPoolExecutor(num_threads, "lance-decode") as pool:
-            if source.request_shape.reads_ahead:
-                ended = _run_part(source, runs, proceed, pool.submit)
-            else:
-                divided = list(_divide(runs, num_threads))
-                largest_first = sorted(range(len(divided)), key=lambda part: -_work(divided[part]))
-                parts = {part: pool.submit(_run_to_end, source, divided[part], proceed) for part in largest_first}
-                ended = [call for part in range(len(divided)) for call in parts[part].result()]
+            ended = _run_part(source, runs, proceed, pool.submit)
+    else:
+        divided = list(_divide(runs, num_threads))
+        largest_first = sorted(range(len(divided)), key=lambda part: -_work(divided[part]))
+        parts: dict[int, _Ended[list[_Ending]]] = {}
+
+        def run_part(part: int) -> None:
+            parts[part] = _Ended(_run_to_end, source, divided[part], proceed)
+
+        _share(largest_first, num_threads, run_part)
+        ended = [call for part in range(len(divided)) for call in parts[part].result()]
     for call in ended:
         call.result()
+
+
+def _share(numbers: Sequence[int], num_threads: int, call: Callable[[int], None]) -> None:
+    """Call a function with each number, in this thread and others, which have ended at the end."""
+    left = deque(numbers)
+
+    def work() -> None:
+        while True:
+            try:
+                number = left.popleft()
+            except IndexError:
+                return
+            call(number)
+
+    helpers: list[Thread] = []
+    try:
+        for number in range(1, num_threads):
+            helper = Thread(target=work, name=f"lance-decode-{number}")
+            helper.start()
+            helpers.append(helper)
+        work()
+    finally:
+        left.clear()
+        for helper in helpers:
+            helper.join()
 
 
 def _is_much(runs: Sequence[_Run[T]]) -> bool:
@@ -351,9 +386,9 @@ def _divide(runs: Sequence[_Run[T]], num_threads: int) -> Iterator[Sequence[_Run
 
 def _run_to_end(
     source: RangeReader, runs: Sequence[_Run[T]], proceed: Callable[[_Run[T], Sequence[Bytes]], None]
-) -> list[Future[Any] | _Ended]:
+) -> list[_Ending]:
     """Read what some runs want, round by round, without a wait for others; return how they end."""
-    ended: dict[int, Future[Any] | _Ended] = {}
+    ended: dict[int, _Ending] = {}
     left = list(range(len(runs)))
     while left:
         ended.update(zip(left, _run_part(source, [runs[number] for number in left], proceed, _Ended), strict=True))
@@ -363,10 +398,10 @@ def _run_to_end(
 
 def _run_part(
     source: RangeReader, runs: Sequence[_Run[T]], proceed: Callable[[_Run[T], Sequence[Bytes]], None], start: Start
-) -> list[Future[Any] | _Ended]:
+) -> list[_Ending]:
     """Read what some runs want together, and start each once its bytes are there; return how they end."""
     asked = [run.asks_for(source.request_shape.gap_bytes) for run in runs]
-    ended: dict[int, Future[Any] | _Ended] = {}
+    ended: dict[int, _Ending] = {}
     with contextlib.closing(Requests(source, list(itertools.chain(*asked)))) as requests:
         last = [requests.number(max(ranges, key=_OFFSET)) if ranges else -1 for ranges in asked]
         for position in sorted(range(len(runs)), key=last.__getitem__):

@@ -32,6 +32,9 @@ _LEAST_SHARE_AHEAD = 6
 _HELD_BYTES = 32 * 1024 * 1024
 """While the rows in use and those ahead have fewer bytes, further ones are read."""
 
+_LEAST_PART_BYTES = 2 * 1024 * 1024
+"""A column is divided among threads into windows of so many bytes at least."""
+
 _MAX_WINDOWS = 4
 _MAX_WINDOWS_AHEAD = 16
 
@@ -51,6 +54,7 @@ class RangeScan:
     def __init__(self, source: RangeReader, batches: BatchBuilder, start: int, stop: int) -> None:
         self._source = source
         self._batches = batches
+        self._batch_size = 1
         self._start = start
         self._stop = stop
         self._ahead = ReadAhead(source)
@@ -77,6 +81,7 @@ class RangeScan:
             With the file and the column that it is about.
         """
         row = self._start
+        self._batch_size = batch_size
         try:
             while row < self._stop:
                 self._fill(min(batch_size, self._stop - row))
@@ -166,23 +171,35 @@ class RangeScan:
         """
         planned = []
         row = self._planned[cursor]
+        part_rows = self._part_rows(cursor, row, most)
         with Locating(self._source.path, cursor.column.leaf.name):
             for window in itertools.count(1):
-                row, plan = self._plan_window(cursor, row)
+                row, plan = self._plan_window(cursor, row, min(row + part_rows, self._stop))
                 planned.append(Window(cursor, row, plan))
                 if row >= enough or self._is_enough(cursor, row, window, most):
                     break
         self._planned[cursor] = row
         return planned
 
-    def _plan_window(self, cursor: Cursor, row: int) -> tuple[int, RowsPlan]:
+    def _part_rows(self, cursor: Cursor, row: int, num_parts: int) -> int:
+        """Return how many rows a window takes at most, so that threads have equal parts of what is left of a column.
+
+        Other columns than flat ones end with their pages: part of a page would need its index as well.
+        """
+        left = self._stop - row
+        if num_parts == 1 or left <= self._batch_size or self._ahead.is_wanted or not cursor.column.leaf.is_flat:
+            return left
+        rows = -(-left // (num_parts * self._batch_size)) * self._batch_size
+        return rows if rows * cursor.expected_row_bytes() >= _LEAST_PART_BYTES else left
+
+    def _plan_window(self, cursor: Cursor, row: int, stop: int) -> tuple[int, RowsPlan]:
         """Plan the next window. It takes the rest of a page that is not much larger, to save the table of chunks."""
         column = cursor.column
         if self._ahead.is_wanted:
-            end, plan = column.plan_window(row, self._stop, self._share // 2, cursor.row_bytes)
+            end, plan = column.plan_window(row, stop, self._share // 2, cursor.row_bytes)
             if end == column.page_bounds(row)[1]:
                 return end, plan
-        return column.plan_window(row, self._stop, self._share, cursor.row_bytes)
+        return column.plan_window(row, stop, self._share, cursor.row_bytes)
 
     def _is_enough(self, cursor: Cursor, row: int, num_windows: int, most_windows: int) -> bool:
         """Return whether a column needs no further window: all threads, or the connections, have work.

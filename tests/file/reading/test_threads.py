@@ -22,6 +22,7 @@ from lance_format.file import LanceFileReader, LanceFileWriter
 from lance_format.file.container import scheduler
 from lance_format.file.container.scheduler import run_plans
 from lance_format.file.reading import row_range
+from lance_format.file.reading.column_reader import Cursor
 from lance_format.file.reading.cpu_threads import cpu_threads
 from lance_format.structural import page as page_layouts
 from tests.file.counting import CountedFile
@@ -114,6 +115,35 @@ def test_columns_are_read_up_to_about_one_row(tmp_path: Path, monkeypatch: pytes
         assert LanceFileReader(tmp_path / "a.lance").read_all(batch_size=500).to_table().equals(table)
         rounds[threads] = counted.call_count
     assert rounds["2"] < rounds["1"] / 2
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize(
+    ("name", "batch_size", "ends"),
+    [
+        ("number", 1000, [20_000, 40_000, 60_000]),
+        ("nullable", 7000, [21_000, 42_000, 60_000]),
+        ("number", 25_000, [25_000, 50_000, 60_000]),
+        ("number", _ROWS, [60_000]),
+        ("text", 1000, [60_000]),
+        ("lists", 1000, [60_000]),
+    ],
+)
+def test_a_flat_column_is_divided_among_threads_batch_by_batch(
+    tmp_path: Path, name: str, batch_size: int, ends: list[int], version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANCE_CPU_THREADS", "3")
+    monkeypatch.setattr(row_range, "_LEAST_PART_BYTES", 1000)
+    column = _TABLE.select([name])
+    with LanceFileWriter(tmp_path / "a.lance", column.schema, version=version) as writer:
+        writer.write_batch(column)
+    pushed: list[int] = []
+    push = Cursor.push
+    monkeypatch.setattr(Cursor, "push", lambda self, arrays, stop: (pushed.append(stop), push(self, arrays, stop)))
+    batches = list(LanceFileReader(tmp_path / "a.lance").read_all(batch_size=batch_size).to_batches())
+    assert pushed == ends
+    assert pa.Table.from_batches(batches) == column
+    assert [len(batch) for batch in batches[:-1]] == [batch_size] * (len(batches) - 1)
 
 
 def _bytes(read: ByteRange) -> range:
