@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,11 +13,9 @@ import pyarrow as pa
 
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.vectors.clustering import F32, Numbers, cluster, nearest_centroids, split_vectors
-from lance_format.vectors.codes import Codes, FlatCodes, ProductCodes, ScalarCodes
+from lance_format.vectors.codes import Codes
 from lance_format.vectors.metrics import Vectors
-from lance_format.vectors.rotated_codes import RotatedCodes, Rotation
 
-_SAMPLE_PER_CODE = 256
 _MOST_SQUARE = float(np.finfo(np.float32).max) / 16
 """Of the length of a vector: its squared distance from another one has 32 bits, too, also between codes."""
 
@@ -27,7 +26,6 @@ class ModelParameters:
 
     Parameters
     ----------
-    quantization : {"FLAT", "SQ", "PQ", "RQ"}
     metric : str
     num_partitions : int
     num_sub_vectors : int
@@ -40,7 +38,6 @@ class ModelParameters:
         Maximum number of steps of a clustering.
     """
 
-    quantization: str
     metric: str
     num_partitions: int
     num_sub_vectors: int = 1
@@ -50,9 +47,39 @@ class ModelParameters:
 
     @property
     def sample_rows(self) -> int:
-        """The number of vectors to train with."""
-        per_code = _SAMPLE_PER_CODE << self.num_bits if self.quantization == "PQ" else 0
-        return max(self.sample_rate * self.num_partitions, per_code)
+        """The number of vectors to find centroids with."""
+        return self.sample_rate * self.num_partitions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Vectors for which codes are wanted.
+
+    Parameters
+    ----------
+    parameters : ModelParameters
+    vectors : float32[num_vectors, dimension]
+        As `as_compared` returns them.
+    centroids : float32[num_partitions, dimension]
+    number : pa.DataType
+        The type of the numbers of the column.
+    random : np.random.Generator
+    """
+
+    parameters: ModelParameters
+    vectors: F32
+    centroids: F32
+    number: pa.DataType
+    random: np.random.Generator
+
+    @property
+    def dimension(self) -> int:
+        """Number of numbers per vector."""
+        return int(self.vectors.shape[1])
+
+    def differences(self) -> F32:
+        """Return the differences of the vectors from the centroids of their partitions."""
+        return self.vectors - self.centroids[_partitions(self.vectors, self.centroids, self.parameters.metric)[0]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +104,9 @@ class VectorModel:
     loss: float
 
     @classmethod
-    def trained(cls, parameters: ModelParameters, sample: Vectors, number: pa.DataType) -> VectorModel:
+    def trained(
+        cls, parameters: ModelParameters, sample: Vectors, number: pa.DataType, fit: Callable[[Sample], Codes]
+    ) -> VectorModel:
         """Fit a model to vectors; equal samples yield equal models.
 
         Parameters
@@ -87,31 +116,19 @@ class VectorModel:
             Vectors that `usable` has passed.
         number : pa.DataType
             The type of the numbers of the column.
+        fit : callable
+            Returns codes for vectors such as those of a sample.
         """
         random = np.random.default_rng(0)
-        metric, dimension = parameters.metric, sample.shape[1]
+        metric = parameters.metric
         vectors = as_compared(sample, metric).astype(np.float32, copy=False)
-        by_product = metric == "dot"
         chosen = vectors
-        if len(vectors) > (most := parameters.sample_rate * parameters.num_partitions):
-            chosen = vectors[random.permutation(len(vectors))[:most]]
+        if len(vectors) > parameters.sample_rows:
+            chosen = vectors[random.permutation(len(vectors))[: parameters.sample_rows]]
         centroids, loss = cluster(
-            chosen, parameters.num_partitions, parameters.max_iters, random, by_product=by_product
+            chosen, parameters.num_partitions, parameters.max_iters, random, by_product=metric == "dot"
         )
-        codes: Codes
-        match parameters.quantization:
-            case "FLAT":
-                codes = FlatCodes(dimension, metric, number)
-            case "SQ":
-                lower, upper = (float(vectors.min()), float(vectors.max())) if vectors.size else (0.0, 0.0)
-                codes = ScalarCodes(dimension, metric, lower, upper)
-            case "RQ":
-                codes = RotatedCodes(dimension, metric, parameters.num_bits, Rotation.at_random(dimension, random))
-            case _:
-                if not by_product:
-                    vectors = vectors - centroids[_partitions(vectors, centroids, metric)[0]]
-                codebook = _codebook(parameters, vectors, random)
-                codes = ProductCodes(dimension, metric, parameters.num_bits, codebook, is_transposed=True)
+        codes = fit(Sample(parameters, vectors, centroids, number, random))
         return cls(centroids, codes, metric, np.dtype(number.to_pandas_dtype()), loss)
 
     def encode(self, vectors: Vectors) -> tuple[Numbers, Vectors]:
@@ -167,9 +184,21 @@ def _partitions(vectors: Vectors, centroids: F32, metric: str) -> tuple[Numbers,
     return nearest_centroids(vectors.astype(np.float32, copy=False), centroids, by_product=metric == "dot")
 
 
-def _codebook(parameters: ModelParameters, vectors: F32, random: np.random.Generator) -> F32:
-    """Return the centroids of each sub-vector."""
-    most = _SAMPLE_PER_CODE << parameters.num_bits
+def fit_codebook(sample: Sample, most: int) -> F32:
+    """Return the centroids of each sub-vector of product codes.
+
+    Parameters
+    ----------
+    sample : Sample
+    most : int
+        Number of vectors to find them with.
+
+    Returns
+    -------
+    float32[num_sub_vectors, 2**num_bits, dimension / num_sub_vectors]
+    """
+    parameters, random = sample.parameters, sample.random
+    vectors = sample.vectors if parameters.metric == "dot" else sample.differences()
     parts = split_vectors(vectors[random.permutation(len(vectors))[:most]], parameters.num_sub_vectors)
 
     def clustered(part: F32, chance: np.random.Generator) -> F32:

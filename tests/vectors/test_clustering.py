@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_format.table.indices.vectors.quantizations import QUANTIZATIONS
 from lance_format.vectors.clustering import cluster, nearest_centroids, split_vectors
 from lance_format.vectors.codes import ScalarCodes
 from lance_format.vectors.training import ModelParameters, VectorModel, as_compared, usable
@@ -93,8 +94,9 @@ def test_large_numbers_make_no_warnings(number: pa.DataType, quantization: str, 
     vectors[1] = -vectors[0]
     kept = vectors[usable(vectors, metric)]
     assert len(kept) == len(vectors) if metric == "cosine" else 20 < len(kept) < 450
-    parameters = ModelParameters(quantization, metric, 5, num_sub_vectors=4)
-    model = VectorModel.trained(parameters, as_compared(kept, metric).astype(np.float32), number)
+    parameters = ModelParameters(metric, 5, num_sub_vectors=4)
+    sample = as_compared(kept, metric).astype(np.float32)
+    model = VectorModel.trained(parameters, sample, number, QUANTIZATIONS[quantization].fit)
     assert np.isfinite(model.centroids).all()
     assert np.isfinite(model.loss)
     numbers, codes = model.encode(kept)
@@ -109,8 +111,9 @@ def test_large_numbers_make_no_warnings(number: pa.DataType, quantization: str, 
 def test_codes_of_a_model_are_near(metric: str, quantization: str, tolerance: float) -> None:
     rng = np.random.default_rng(4)
     vectors = rng.normal(size=(2000, 8)).astype(np.float32)
-    parameters = ModelParameters(quantization, metric, 10, num_sub_vectors=4)
-    model = pickle.loads(pickle.dumps(VectorModel.trained(parameters, vectors, pa.float32())))
+    parameters = ModelParameters(metric, 10, num_sub_vectors=4)
+    trained = VectorModel.trained(parameters, vectors, pa.float32(), QUANTIZATIONS[quantization].fit)
+    model = pickle.loads(pickle.dumps(trained))
     numbers, codes = model.encode(vectors)
     compared = vectors / np.linalg.norm(vectors, axis=1, keepdims=True) if metric == "cosine" else vectors
     assert numbers.tolist() == nearest_centroids(compared, model.centroids, by_product=metric == "dot")[0].tolist()
@@ -126,7 +129,7 @@ def test_codes_of_a_model_are_near(metric: str, quantization: str, tolerance: fl
 
 def test_scalar_codes_have_the_bounds_of_the_sample() -> None:
     vectors = np.array([[1, 2], [-3, 8]], np.float32)
-    model = VectorModel.trained(ModelParameters("SQ", "l2", 1), vectors, pa.float32())
+    model = VectorModel.trained(ModelParameters("l2", 1), vectors, pa.float32(), QUANTIZATIONS["SQ"].fit)
     assert isinstance(model.codes, ScalarCodes)
     assert (model.codes.lower, model.codes.upper) == (-3, 8)
     assert model.encode(vectors)[1].tolist() == [[92, 115], [0, 255]]

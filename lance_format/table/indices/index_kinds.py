@@ -31,6 +31,7 @@ from lance_format.table.indices.row_kind import RowIndexKind
 from lance_format.table.indices.texts import text_check
 from lance_format.table.indices.texts.partition_file import FORMAT_VERSION
 from lance_format.table.indices.texts.text_kind import TextIndexKind, write_texts
+from lance_format.table.indices.vectors.quantizations import QUANTIZATIONS
 from lance_format.table.indices.vectors.vector_index import VECTOR, check_vectors
 from lance_format.table.indices.vectors.vector_kind import VectorKind, vector_kind_of
 from lance_format.table.indices.zones.zone_map_kind import ZoneMapKind
@@ -73,8 +74,8 @@ _ALL: tuple[IndexKind[Any, Any], ...] = (
         "strings and lists of strings",
         version=FORMAT_VERSION,
     ),
-    *(VectorKind(f"IVF_{codes}", codes) for codes in ("FLAT", "PQ", "SQ", "RQ")),
-    *(VectorKind(f"IVF_HNSW_{codes}", codes, has_graphs=True) for codes in ("FLAT", "PQ", "SQ")),
+    *(VectorKind(f"IVF_{name}", found) for name, found in QUANTIZATIONS.items()),
+    *(VectorKind(f"IVF_HNSW_{name}", found, has_graphs=True) for name, found in QUANTIZATIONS.items() if found.decodes),
 )
 
 KINDS: Mapping[str, IndexKind[Any, Any]] = MappingProxyType({kind.name: kind for kind in _ALL})

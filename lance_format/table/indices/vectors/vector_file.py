@@ -6,23 +6,22 @@ import json
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
 from lance_format.file import FileWriter
 from lance_format.proto import index_pb2
+from lance_format.table.indices.vectors.described_file import tensor_message
+from lance_format.table.indices.vectors.quantization import AnyQuantization
 from lance_format.table.indices.vectors.vector_index import INDEX_FILE, ROW_ID, ROWS_FILE, Partition
 from lance_format.table.indices.written_parts import OpenFile
-from lance_format.vectors.codes import DecodableCodes, FlatCodes, ProductCodes, ScalarCodes
+from lance_format.vectors.codes import DecodableCodes
 from lance_format.vectors.graphs import GraphParameters, NeighborGraph
 from lance_format.vectors.metrics import Vectors
-from lance_format.vectors.rotated_codes import MatrixRotation, RotatedCodes, Rotation
-from lance_format.vectors.sign_codes import SignCodes
 from lance_format.vectors.training import VectorModel
 
-_TYPES = {2: index_pb2.Tensor.FLOAT16, 4: index_pb2.Tensor.FLOAT32, 8: index_pb2.Tensor.FLOAT64}
 _MARKER = pa.field("__flat_marker", pa.uint64(), nullable=False)
 _GRAPH_COLUMNS = (
     pa.field("__vector_id", pa.uint32()),
@@ -33,6 +32,7 @@ _GRAPH_COLUMNS = (
 
 def write_vectors(
     kind: str,
+    quantization: AnyQuantization,
     model: VectorModel,
     partitions: Iterable[Partition],
     open_file: OpenFile,
@@ -45,6 +45,7 @@ def write_vectors(
     ----------
     kind : str
         As `IVF_PQ`.
+    quantization : Quantization
     model : VectorModel
     partitions : iterable of Partition
         One for each centroid.
@@ -52,7 +53,7 @@ def write_vectors(
     graphs : GraphParameters, optional
         Of the graphs of the partitions, if the kind has some.
     """
-    rows = _Rows(model, open_file)
+    rows = _Rows(quantization, model, open_file)
     try:
         sizes = _write_index(kind, model, rows.written(partitions), open_file, graphs)
         return {INDEX_FILE: sizes, ROWS_FILE: rows.finish()}
@@ -66,11 +67,13 @@ class _Rows:
 
     Parameters
     ----------
+    quantization : Quantization
     model : VectorModel
     open_file : callable
     """
 
-    def __init__(self, model: VectorModel, open_file: OpenFile) -> None:
+    def __init__(self, quantization: AnyQuantization, model: VectorModel, open_file: OpenFile) -> None:
+        self._quantization = quantization
         self._model = model
         self._schema = pa.schema([ROW_ID, *model.codes.columns])
         self._writer = open_file(ROWS_FILE, self._schema)
@@ -89,13 +92,17 @@ class _Rows:
     def finish(self) -> int:
         """Finish the file, and return its size in bytes."""
         _describe(self._writer, _extents(self._lengths), {"distance_type": self._model.metric})
-        storage = json.dumps(_parameters(self._model, self._writer))
+        storage = json.dumps(self._quantization.stored(self._model.codes, self._add_tensor))
         self._writer.add_schema_metadata("storage_metadata", json.dumps([storage]))
         return self._writer.finish().size_bytes
 
     def abort(self) -> None:
         """Delete what was written."""
         self._writer.abort()
+
+    def _add_tensor(self, numbers: Vectors) -> int:
+        message = tensor_message(numbers, self._model.number)
+        return self._writer.add_global_buffer(message.SerializeToString(deterministic=True))
 
 
 def _write_index(
@@ -116,7 +123,7 @@ def _write_index(
             if graph is not None:
                 writer.write_batch(pa.RecordBatch.from_arrays(_columns(graph), schema=schema))
         message = _extents(lengths)
-        message.centroids_tensor.CopyFrom(_tensor(model.centroids, model.number))
+        message.centroids_tensor.CopyFrom(tensor_message(model.centroids, model.number))
         message.loss = model.loss
         entries = {
             "lance:index": json.dumps({"type": kind, "distance_type": model.metric}),
@@ -184,49 +191,3 @@ def _describe(writer: FileWriter, message: index_pb2.IVF, entries: dict[str, str
     number = writer.add_global_buffer(message.SerializeToString(deterministic=True))
     for key, value in {**entries, "lance:ivf": str(number)}.items():
         writer.add_schema_metadata(key, value)
-
-
-def _parameters(model: VectorModel, writer: FileWriter) -> dict[str, object]:
-    """Return the parameters of codes as the file has them; a codebook becomes a global buffer."""
-    match model.codes:
-        case FlatCodes() as codes:
-            return {"dim": codes.dimension}
-        case ScalarCodes() as codes:
-            bounds = {"start": codes.lower, "end": codes.upper}
-            return {"dim": codes.dimension, "num_bits": 8, "bounds": bounds}
-        case RotatedCodes() | SignCodes() as codes:
-            return {
-                **_rotation(codes.rotation, model, writer),
-                "code_dim": codes.dimension,
-                "num_bits": codes.num_bits,
-                "packed": True,
-                "query_estimator": codes.estimator,
-            }
-        case ProductCodes() as codes:
-            number = _add_tensor(writer, codes.codebook.reshape(1 << codes.num_bits, -1), model)
-            return {
-                "codebook_position": number,
-                "nbits": codes.num_bits,
-                "num_sub_vectors": len(codes.codebook),
-                "dimension": codes.dimension,
-                "codebook_tensor": [],
-                "transposed": True,
-            }
-    raise AssertionError(model.codes)
-
-
-def _rotation(rotation: Rotation | MatrixRotation, model: VectorModel, writer: FileWriter) -> dict[str, object]:
-    """Return what parameters tell of a rotation; a matrix becomes a global buffer."""
-    if isinstance(rotation, MatrixRotation):
-        return {"rotation_type": "matrix", "rotate_mat_position": _add_tensor(writer, rotation.matrix, model)}
-    signs = rotation.signs.ravel().tolist()
-    return {"rotation_type": "fast", "rotate_mat_position": None, "fast_rotation_signs": signs}
-
-
-def _add_tensor(writer: FileWriter, numbers: Vectors, model: VectorModel) -> int:
-    return writer.add_global_buffer(_tensor(numbers, model.number).SerializeToString(deterministic=True))
-
-
-def _tensor(numbers: Vectors, number: np.dtype[Any]) -> index_pb2.Tensor:
-    data = np.ascontiguousarray(numbers, number.newbyteorder("<")).tobytes()
-    return index_pb2.Tensor(data_type=_TYPES[number.itemsize], shape=numbers.shape, data=data)

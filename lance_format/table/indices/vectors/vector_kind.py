@@ -32,32 +32,29 @@ from lance_format.table.indices.column_values import narrowed, read_column, valu
 from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart, refuse_others, take_whole_number
 from lance_format.table.indices.opening import index_path
 from lance_format.table.indices.row_finder import RowIds, UnusableError, is_of_version
+from lance_format.table.indices.vectors.quantization import AnyQuantization
+from lance_format.table.indices.vectors.quantizations import QUANTIZATIONS
 from lance_format.table.indices.vectors.vector_file import write_vectors
 from lance_format.table.indices.vectors.vector_index import (
     Partition,
     VectorIndexReader,
     check_vectors,
-    newest_version,
 )
 from lance_format.table.indices.written_parts import WrittenParts, plan_row_update, write_part
 from lance_format.table.versions.table_version import Draft, TableVersion
 from lance_format.vectors.codes import no_codes
 from lance_format.vectors.graphs import GraphParameters
 from lance_format.vectors.metrics import Vectors, parse_metric, vectors_of
-from lance_format.vectors.rotated_codes import MOST_BITS
 from lance_format.vectors.training import ModelParameters, VectorModel, as_compared, usable
 
 _LOGGER = logging.getLogger(__name__)
 _DETAILS = "lance.index.pb.VectorIndexDetails"
 _BATCH_ROWS = 16 * 1024
 _METRICS = {"l2": 0, "cosine": 1, "dot": 2}
-_WIDTH = 16
-"""Numbers per sub-vector by default."""
 _MOST_PARTITIONS = 4096
 """By default: more of them take long to find."""
 _MOST_BYTES = 1 << 30
 """Of a sample of vectors."""
-_ROTATED_BITS = 5
 _LEAST_NEIGHBORS, _MOST_NEIGHBORS = 4, 1024
 _MOST_CHOICE, _MOST_LEVELS = 65_536, 64
 """Of a vector in a graph: `m`, `ef_construction`, `max_level`."""
@@ -91,12 +88,12 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
     ----------
     name : str
         As `IVF_PQ`.
-    quantization : {"FLAT", "SQ", "PQ", "RQ"}
+    quantization : Quantization
     has_graphs : bool
     """
 
     name: str
-    quantization: str
+    quantization: AnyQuantization
     has_graphs: bool = False
 
     def configure(self, parameters: Mapping[str, Any], field: Field) -> VectorDetails:
@@ -111,18 +108,14 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         }
         left.pop("num_partitions", None)
         known = ["metric", "num_partitions", "sample_rate", "max_iters"]
-        if self.quantization == "PQ":
-            found |= _product_parameters(left, dimension)
-            known += ["num_sub_vectors", "num_bits"]
-        if self.quantization == "RQ":
-            found["num_bits"] = _rotated_bits(left, dimension)
-            known.append("num_bits")
+        found |= self.quantization.configure(left, dimension)
+        known += self.quantization.parameters
         graphs = None
         if self.has_graphs:
             graphs = _graph_parameters(left)
             known += [field.name for field in dataclasses.fields(GraphParameters)]
         refuse_others(left, self.name, known)
-        return VectorDetails(ModelParameters(self.quantization, metric, **found), None, graphs)
+        return VectorDetails(ModelParameters(metric, **found), None, graphs)
 
     def prepare(
         self, table: TableVersion, part: PlannedIndexPart, path: Sequence[Field], positions: Sequence[int]
@@ -135,11 +128,13 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         parameters = details.parameters
         if not parameters.num_partitions:
             parameters = dataclasses.replace(parameters, num_partitions=_default_partitions(num_rows))
-        number = path[-1].to_arrow_type().value_type
-        sample = _sample(table, path, positions, parameters, num_rows)
+        vector = path[-1].to_arrow_type()
+        wanted = max(parameters.sample_rows, self.quantization.least_sample(parameters))
+        share = min(wanted, _MOST_BYTES // (4 * vector.list_size)) / max(num_rows, 1)
+        sample = _sample(table, path, positions, parameters.metric, share)
         num_partitions = min(parameters.num_partitions, max(len(sample), 1))  # Others would be empty.
         parameters = dataclasses.replace(parameters, num_partitions=num_partitions)
-        model = VectorModel.trained(parameters, sample, number)
+        model = VectorModel.trained(parameters, sample, vector.value_type, self.quantization.fit)
         return dataclasses.replace(part, details=dataclasses.replace(details, parameters=parameters, model=model))
 
     def join(self, groups: Sequence[tuple[int, ...]]) -> Sequence[tuple[int, ...]]:
@@ -151,18 +146,13 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
 
     def knows(self, index: IndexMetadata) -> bool:
         """See `IndexKind.knows`."""
-        return vector_kind_of(index) == self.name and is_of_version(index, newest_version(self.name))
+        return vector_kind_of(index) == self.name and is_of_version(index, self.quantization.newest_version)
 
     def stored_details(self, table: TableVersion, index: IndexMetadata) -> VectorDetails:
         """Return the model of a part; none if it cannot be read, or had no rows. See `IndexKind.stored_details`."""
         message = index_pb2.VectorIndexDetails.FromString(index.message.index_details.value)
         metric = {number: name for name, number in _METRICS.items()}.get(message.metric, "l2")
-        product, num_bits = message.product, message.product.num_bits or 8
-        if self.quantization == "RQ":
-            num_bits = min(message.rotated.num_bits, MOST_BITS) or _ROTATED_BITS
-        parameters = ModelParameters(
-            self.quantization, metric, 0, num_sub_vectors=product.num_sub_vectors or 1, num_bits=num_bits
-        )
+        parameters = ModelParameters(metric, 0, **self.quantization.parameters_of(message))
         graphs = _told_graphs(message.graph) if self.has_graphs else None
         try:
             with VectorIndexReader(table, index) as reader:
@@ -247,16 +237,7 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
     ) -> IndexMetadata:
         model = _model(part)
         details = index_pb2.VectorIndexDetails(metric=_METRICS[model.metric])  # type: ignore[arg-type]
-        match self.quantization:
-            case "PQ":
-                details.product.num_bits = part.details.parameters.num_bits
-                details.product.num_sub_vectors = part.details.parameters.num_sub_vectors
-            case "SQ":
-                details.scalar.num_bits = 8
-            case "RQ":
-                details.rotated.num_bits = part.details.parameters.num_bits
-            case _:
-                details.flat.SetInParent()
+        self.quantization.describe(part.details.parameters, details)
         graphs: GraphParameters | None = part.details.graphs
         if graphs is not None:
             details.graph.max_connections = graphs.m
@@ -268,8 +249,8 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
             part,
             fragment_ids,
             (_DETAILS, details.SerializeToString(deterministic=True)),
-            lambda open_file: write_vectors(self.name, model, partitions, open_file, graphs=graphs),
-            index_version=newest_version(self.name),
+            lambda open_file: write_vectors(self.name, self.quantization, model, partitions, open_file, graphs=graphs),
+            index_version=self.quantization.newest_version,
         )
 
 
@@ -280,7 +261,8 @@ def vector_kind_of(index: IndexMetadata) -> str | None:
         message.ParseFromString(index.message.index_details.value)
     except DecodeError:
         return None
-    codes = {"product": "PQ", "scalar": "SQ", "rotated": "RQ", "flat": "FLAT"}.get(message.WhichOneof("codes") or "")
+    told = message.WhichOneof("codes")
+    codes = next((found.name for found in QUANTIZATIONS.values() if found.message == told), None)
     if codes is None or message.metric not in _METRICS.values():
         return None
     return f"IVF_HNSW_{codes}" if message.HasField("graph") else f"IVF_{codes}"
@@ -337,30 +319,6 @@ def _told_graphs(message: index_pb2.VectorIndexDetails.Graph) -> GraphParameters
     return GraphParameters(m, choice, min(message.max_level or default.max_level, _MOST_LEVELS))
 
 
-def _product_parameters(parameters: dict[str, Any], dimension: int) -> dict[str, int]:
-    default = next((count for count in (dimension // _WIDTH, dimension // 8) if count and dimension % count == 0), 1)
-    count = take_whole_number(parameters, "num_sub_vectors", default)
-    num_bits = take_whole_number(parameters, "num_bits", 8)
-    if dimension % count:
-        raise InvalidInputError(
-            f"num_sub_vectors is {count}, which does not divide the {dimension} numbers of a vector"
-        )
-    if num_bits not in (4, 8):
-        raise InvalidInputError(f"num_bits is {num_bits}; 4 and 8 are possible")
-    if num_bits == 4 and count % 2:
-        raise InvalidInputError(f"num_sub_vectors is {count}; codes of 4 bits need an even number of them")
-    return {"num_sub_vectors": count, "num_bits": num_bits}
-
-
-def _rotated_bits(parameters: dict[str, Any], dimension: int) -> int:
-    num_bits = take_whole_number(parameters, "num_bits", _ROTATED_BITS)
-    if not 1 <= num_bits <= MOST_BITS:
-        raise InvalidInputError(f"num_bits is {num_bits}; a whole number from 1 to {MOST_BITS} is needed")
-    if dimension % 8:
-        raise InvalidInputError(f"vectors have {dimension} numbers; IVF_RQ needs a multiple of 8")
-    return num_bits
-
-
 def _model(part: PlannedIndexPart) -> VectorModel:
     model: VectorModel | None = part.details.model
     assert model is not None
@@ -375,16 +333,13 @@ def _read(table: TableVersion, path: Sequence[Field], fragment: FragmentMetadata
         yield (vectors, ids) if is_there.all() else (vectors[is_there], ids[is_there])
 
 
-def _sample(
-    table: TableVersion, path: Sequence[Field], positions: Sequence[int], parameters: ModelParameters, num_rows: int
-) -> Vectors:
-    """Return random vectors of fragments that an index can hold, as `as_compared` returns them.
+def _sample(table: TableVersion, path: Sequence[Field], positions: Sequence[int], metric: str, share: float) -> Vectors:
+    """Return a share of the vectors of fragments that an index can hold, at random, as `as_compared` returns them.
 
     They are equal for the same fragments.
     """
     random = np.random.default_rng(0)
     width = path[-1].to_arrow_type().list_size
-    share = min(min(parameters.sample_rows, _MOST_BYTES // (4 * width)) / max(num_rows, 1), 1)
     found = [np.zeros((0, width), np.float32)]
     schema = Schema((narrowed(path),), {})
     for position in positions:
@@ -398,8 +353,8 @@ def _sample(
             batch = scan.take_physical(chosen[start : start + _BATCH_ROWS])
             values = values_below(batch.column(0), path[1:]).drop_null()
             kept = vectors_of(values)
-            kept = kept[usable(kept, parameters.metric)]
-            found.append(as_compared(kept, parameters.metric).astype(np.float32, copy=False))
+            kept = kept[usable(kept, metric)]
+            found.append(as_compared(kept, metric).astype(np.float32, copy=False))
     return np.concatenate(found)
 
 
