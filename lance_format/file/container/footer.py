@@ -138,18 +138,26 @@ class TailReader:
         The end of the file if already read; may be empty.
     tail_bytes : int
         Number of bytes to read otherwise.
+
+    Attributes
+    ----------
+    size_bytes : int
+        Of the file.
     """
 
     def __init__(self, source: RangeReader, tail: bytes | None = None, tail_bytes: int = MAX_TAIL_BYTES) -> None:
         self.source = source
+        self.size_bytes = source.size_bytes
         if tail is None:
-            size = min(source.size_bytes, tail_bytes)
-            (tail,) = source.read_ranges([ByteRange(source.size_bytes - size, size)])
+            size = min(self.size_bytes, tail_bytes)
+            (tail,) = source.read_ranges([ByteRange(self.size_bytes - size, size)])
         self.tail = tail
 
     def read(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         """Return the bytes of ranges; missing ones are read together."""
-        tail, start = self.tail, self.source.size_bytes - len(self.tail)
+        tail, start = self.tail, self.size_bytes - len(self.tail)
+        if not start:
+            return [tail[offset : offset + size] for offset, size in ranges]
         before = [wanted for wanted in ranges if wanted.offset < start]
         fetched = iter(fetch(self.source, before) if before else ())
         found = []
@@ -169,7 +177,7 @@ def read_version(tail: TailReader) -> FileVersion:
     NotSupportedError
         If its version cannot be read.
     """
-    size = tail.source.size_bytes
+    size = tail.size_bytes
     if size < _VERSION.size:
         raise CorruptFileError(f"this is no Lance file: it has {size} bytes, fewer than a footer")
     (end,) = tail.read([ByteRange(size - _VERSION.size, _VERSION.size)])
@@ -193,7 +201,7 @@ def read_metadata(tail: TailReader, version: FileVersion) -> FileMetadata:
     CorruptFileError
         If its end contradicts itself.
     """
-    size = tail.source.size_bytes
+    size = tail.size_bytes
     if size < _FOOTER.size:
         raise CorruptFileError(f"this is no Lance file: it has {size} bytes, fewer than a footer")
     (footer,) = tail.read([ByteRange(size - _FOOTER.size, _FOOTER.size)])

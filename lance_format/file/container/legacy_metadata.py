@@ -186,7 +186,7 @@ def read_legacy_metadata(tail: TailReader, version: FileVersion) -> LegacyMetada
     NotSupportedError
         If the file has no schema.
     """
-    size = tail.source.size_bytes
+    size = tail.size_bytes
     if size < _FOOTER.size:
         raise CorruptFileError(f"this is no Lance file: it has {size} bytes, fewer than a footer")
     (footer,) = tail.read([ByteRange(size - _FOOTER.size, _FOOTER.size)])
@@ -231,7 +231,7 @@ def _read_statistics(
         raise CorruptFileError(f"statistics have fields up to {count - 1}")
     table = _read_page_table(tail, message.page_table_position, count, 1)
     rows = np.array([num_batches], np.int64)
-    size = tail.source.size_bytes
+    size = tail.size_bytes
     return LegacyMetadata(version, schema, num_batches, RangeTable(b""), (), {}, size, rows, table, 0, {}, None)
 
 
@@ -256,7 +256,7 @@ def _locate_items(field: file_pb2.Field, file_size: int) -> ByteRange:
 
 def _read_page_table(tail: TailReader, position: int, num_fields: int, num_batches: int) -> Counts:
     table = ByteRange(position, num_fields * num_batches * _ENTRY_BYTES)
-    if table.end > tail.source.size_bytes:
+    if table.end > tail.size_bytes:
         raise CorruptFileError(f"the page table of {table.size} bytes ends after the file", offset=position)
     (data,) = tail.read([table])
     return np.frombuffer(data, "<i8").reshape(num_fields, num_batches, 2)
@@ -264,7 +264,7 @@ def _read_page_table(tail: TailReader, position: int, num_fields: int, num_batch
 
 def _read_message(tail: TailReader, position: int) -> bytes:
     """Return the bytes of a length-prefixed message."""
-    file_size = tail.source.size_bytes
+    file_size = tail.size_bytes
     if position + _SIZE.size > file_size:
         raise CorruptFileError("a message of the end of the file lies after it", offset=position)
     (size,) = _SIZE.unpack(tail.read([ByteRange(position, _SIZE.size)])[0])

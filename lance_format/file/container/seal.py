@@ -115,7 +115,7 @@ def read_seal(tail: TailReader) -> Seal | None:
     NotSupportedError
         If a newer release has written it.
     """
-    size = tail.source.size_bytes
+    size = tail.size_bytes
     fixed_bytes = _END.size + FOOTER_BYTES
     if size < fixed_bytes:
         return None
