@@ -94,7 +94,11 @@ class BrokenReplyError(StorageError):
     """A reply that ended too early."""
 
 
-class UnansweredError(StorageError):
+class UnavailableError(StorageError):
+    """A store that does not answer, or refuses requests for now; the next request would wait as long in vain."""
+
+
+class UnansweredError(UnavailableError):
     """A request without a reply that obstore has not repeated, as it could have been carried out."""
 
 
@@ -190,14 +194,14 @@ class CloudErrors:
             )
         if _BUSY.search(text):
             retries = _RETRIES.search(text)
-            return StorageError(
+            return UnavailableError(
                 f"{failed}: the store refuses requests for now, also after {retries[1] if retries else 0} retries;"
                 " wait, run fewer tasks at once, or raise client_max_retries and client_retry_timeout"
                 f" ({self._summarize(text)})"
             )
         is_broken = any(mark in text for mark in _BROKEN)
         if not is_broken and _NO_ANSWER in text:
-            return (StorageError if _RETRIES.search(text) else UnansweredError)(
+            return (UnavailableError if _RETRIES.search(text) else UnansweredError)(
                 f"{failed}: the store does not answer; check its address, the network and proxies"
                 f" ({self._summarize(text)})"
             )

@@ -13,6 +13,7 @@ import contextlib
 import functools
 import itertools
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -23,7 +24,13 @@ import numpy.typing as npt
 from lance_format.byte_io import Buffer
 from lance_format.errors import CorruptFileError, StorageError
 from lance_format.object_store.cloud_client import is_ordered, load_obstore, make_client
-from lance_format.object_store.cloud_errors import BrokenReplyError, CloudErrors, Redaction, UnansweredError
+from lance_format.object_store.cloud_errors import (
+    BrokenReplyError,
+    CloudErrors,
+    Redaction,
+    UnansweredError,
+    UnavailableError,
+)
 from lance_format.object_store.cloud_objects import (
     CHUNK_BYTES,
     PARALLEL_REQUESTS,
@@ -279,13 +286,18 @@ class CloudStore:
             return
 
     def delete_all(self, paths: Sequence[str]) -> list[str]:
-        """See `ObjectStore`; after a failure the objects of the request are deleted one by one."""
+        """See `ObjectStore`; after a failure the objects of the request are deleted one by one.
+
+        A store that is not available is left alone: each further request would take the time of all its retries.
+        """
         failed: list[str] = []
         for start in range(0, len(paths), _DELETES_AT_ONCE):
             some = paths[start : start + _DELETES_AT_ONCE]
             try:
                 keys = [self.key(path) for path in some]
                 self._repeat("delete", some[0], functools.partial(self._obstore.delete, self._client, keys))
+            except UnavailableError:
+                return [*failed, *paths[start:]]
             except StorageError:
                 failed += self._delete_each(some)
         return failed
@@ -399,9 +411,16 @@ class CloudStore:
         return ObjectInfo(f"{self._prefix}/{meta['path']}", meta["size"], meta["last_modified"].timestamp())
 
     def _delete_each(self, paths: Sequence[str]) -> list[str]:
+        is_unavailable = threading.Event()
+
         def fails(path: str) -> bool:
+            if is_unavailable.is_set():
+                return True
             try:
                 self.delete(path)
+            except UnavailableError:
+                is_unavailable.set()
+                return True
             except StorageError:
                 return True
             return False

@@ -178,7 +178,7 @@ class ObjectStore(ReadableStore, Protocol):
     def delete_all(self, paths: Sequence[str]) -> list[str]:
         """Delete objects with as few requests as possible, and return the paths of those that could not be deleted.
 
-        It raises no `StorageError`.
+        It raises no `StorageError`. A storage that does not answer is not asked for each of them.
         """
 
     def delete_exact(self, path: str, data: bytes) -> bool:

@@ -282,6 +282,54 @@ def _number(wanted: int, fault: Fault) -> Rule:
     return rule
 
 
+@pytest.mark.parametrize("fault", ["reset", "503"])
+def test_a_store_that_is_gone_is_not_asked_for_each_file_of_a_failed_write(
+    proxy: Proxy, once: dict[str, str], uri: str, fault: str
+) -> None:
+    """Each request may take minutes until it fails."""
+    num_written = 0
+    refused = []
+
+    def rule(request: Request) -> Fault | None:
+        nonlocal num_written
+        num_written += request.method == "PUT" and "/data/" in request.key
+        if num_written < 20:
+            return None
+        refused.append(request)
+        return PASSING[fault]
+
+    rows = {"a": range(20)}
+    with proxy.failing(rule), pytest.raises(StorageError, match=f"cannot write {uri}/data/"):
+        lance_format.write_dataset(rows, uri, mode="append", max_rows_per_file=1, storage_options=once)
+    assert 2 <= len(refused) <= 4
+
+
+@pytest.mark.parametrize("fault", ["reset", "503"])
+def test_a_store_that_is_gone_is_not_asked_for_each_object(
+    s3_server: ObjectServer, proxy: Proxy, once: dict[str, str], fault: str
+) -> None:
+    """A deletion of many is refused, and then the store goes."""
+    store, root = resolve(s3_server.new_root(), once)
+    paths = [f"{root}/{number}" for number in range(100)]
+    kept = f"{root}/kept"
+    store.put(kept, b"")
+    for allowed in (0, 1):
+        proxy.requests.clear()
+
+        def rule(_request: Request, allowed: int = allowed) -> Fault:
+            return (
+                Fault(403, "<Error><Code>AccessDenied</Code></Error>")
+                if len(proxy.requests) <= allowed
+                else PASSING[fault]
+            )
+
+        with proxy.failing(rule):
+            assert store.delete_all([kept, *paths]) == [kept, *paths]
+        assert len(proxy.requests) <= 1 + cloud_store.PARALLEL_REQUESTS
+    assert store.delete_all([kept, *paths]) == []
+    assert list(store.list_tree(root)) == []
+
+
 @pytest.mark.parametrize("part", [1, 2, 3])
 def test_an_interrupted_upload_leaves_nothing(
     s3_server: ObjectServer, proxy: Proxy, once: dict[str, str], part: int, monkeypatch: pytest.MonkeyPatch

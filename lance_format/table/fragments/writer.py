@@ -173,9 +173,7 @@ class FragmentWriter:
                 writer.abort()
             with contextlib.suppress(StorageError):
                 sink.abort()
-        for path in self._paths:
-            with contextlib.suppress(StorageError):
-                self._directory.store.delete(path)
+        self._directory.store.delete_all(self._paths)
 
     def _piece_rows(self, batch: pa.RecordBatch) -> int:
         row_bytes = max(int(batch.nbytes) // max(int(batch.num_rows), 1), 1)

@@ -419,9 +419,7 @@ class _Commit:
 
     def _delete(self, paths: Iterable[str]) -> None:
         """Delete files of failed attempts."""
-        for path in paths:
-            with contextlib.suppress(StorageError):
-                self._store.delete(path)
+        self._store.delete_all(list(paths))
 
     def _create(self, history: History, successor: Manifest, current: Manifest | None) -> _Outcome:
         """Create the manifest, and determine whether it exists."""

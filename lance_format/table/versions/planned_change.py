@@ -402,8 +402,7 @@ def delete_unnamed(
             if version > after:
                 used.update(named_files(history.load(version), directory))
         unnamed = [path for path in written if path not in used and path.rpartition("/")[0] not in used]
-        for path in unnamed:
-            directory.store.delete(path)
+        directory.store.delete_all(unnamed)
         remove_directories(directory.store, directories_of(unnamed, directory))
 
 

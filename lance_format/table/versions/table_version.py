@@ -20,7 +20,6 @@ from lance_format.errors import (
     DatasetNotFoundError,
     LanceError,
     RetryableCommitConflictError,
-    StorageError,
 )
 from lance_format.file import SearchCache
 from lance_format.lazy_dataclasses import dataclass
@@ -367,7 +366,5 @@ class Draft:
 
     def _delete_files(self, paths: Iterable[str]) -> None:
         files = list(paths)
-        for path in files:
-            with contextlib.suppress(StorageError):
-                self.table.store.delete(path)
+        self.table.store.delete_all(files)
         remove_directories(self.table.store, directories_of(files, self.table.directory))

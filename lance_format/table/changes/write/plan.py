@@ -207,13 +207,9 @@ class TableWrite:
         paths = {directory.path(file.relative_path) for fragment in fragments for file in fragment.files}
         with contextlib.suppress(LanceError):
             paths.update(list_data_files(directory, self.uuid))
-        deleted = []
-        for path in sorted(paths):
-            with contextlib.suppress(LanceError):
-                directory.store.delete(path)
-                deleted.append(path)
-        with contextlib.suppress(LanceError):
-            directory.store.delete(directory.transaction(self.transaction(()).file_name))
+        transaction = directory.transaction(self.transaction(()).file_name)
+        failed = set(directory.store.delete_all([*sorted(paths), transaction]))
+        deleted = sorted(paths - failed)
         remove_if_empty(directory.store, self.new_directories)
         return deleted
 
