@@ -148,7 +148,7 @@ class FileReader:
         leaves = self.leaves(columns)
         if not self._source.request_shape.reads_ahead and alike(list(itertools.chain(*leaves)), stop - start):
             return take_batches(self._source, self._batches(columns, leaves), np.arange(start, stop), batch_size)
-        return RangeScan(self._source, self._batches(columns, leaves, start), start, stop).read(batch_size)
+        return RangeScan(self._source, self._batches(columns, leaves, start), start, stop, batch_size).read()
 
     def take(self, columns: Sequence[ColumnProjection], rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """Read single rows.

@@ -49,12 +49,14 @@ class RangeScan:
         Its cursors stand at the first row.
     start, stop : int
         Rows `start <= row < stop`.
+    batch_size : int
+        Rows of every batch except the last; see `FileReader.read`.
     """
 
-    def __init__(self, source: RangeReader, batches: BatchBuilder, start: int, stop: int) -> None:
+    def __init__(self, source: RangeReader, batches: BatchBuilder, start: int, stop: int, batch_size: int) -> None:
         self._source = source
         self._batches = batches
-        self._batch_size = 1
+        self._batch_size = batch_size
         self._start = start
         self._stop = stop
         self._ahead = ReadAhead(source)
@@ -67,13 +69,8 @@ class RangeScan:
         self._indexed: dict[Cursor, Event] = {}
         """Set once the table of chunks of the last page of each column is known."""
 
-    def read(self, batch_size: int) -> Iterator[pa.RecordBatch]:
+    def read(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches.
-
-        Parameters
-        ----------
-        batch_size : int
-            Rows of every batch except the last; see `FileReader.read`.
 
         Raises
         ------
@@ -81,11 +78,10 @@ class RangeScan:
             With the file and the column that it is about.
         """
         row = self._start
-        self._batch_size = batch_size
         try:
             while row < self._stop:
-                self._fill(min(batch_size, self._stop - row))
-                num_rows, batches = self._batches.pop(self._stop - row, batch_size)
+                self._fill(min(self._batch_size, self._stop - row))
+                num_rows, batches = self._batches.pop(self._stop - row, self._batch_size)
                 row += num_rows
                 yield from batches
         finally:
