@@ -180,6 +180,8 @@ class LanceScanner:
         ------
         CorruptFileError
             If files are damaged, or the manifest is that of another table.
+        DatasetNotFoundError
+            If a cleanup has removed files of the version.
         """
         if self._projection.filter is not None:
             return sum(batch.num_rows for batch, _ in self.matching())

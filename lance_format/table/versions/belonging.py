@@ -6,12 +6,12 @@ not there. What is answered by manifests alone is answered after one of these fi
 
 from __future__ import annotations
 
-from lance_format.errors import CorruptFileError
+from lance_format.errors import CorruptFileError, DatasetNotFoundError
 from lance_format.table.format.layout import parse_transaction_name
 from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.table_directory import TableDirectory
-from lance_format.table.versions.history import load_history
+from lance_format.table.versions.history import History, load_history
 
 
 def check_belongs(directory: TableDirectory, manifest: Manifest) -> None:
@@ -27,22 +27,42 @@ def check_belongs(directory: TableDirectory, manifest: Manifest) -> None:
 
     Raises
     ------
+    DatasetNotFoundError
+        If it is not the latest version: pylance's cleanups remove the files of a version before its manifest.
     CorruptFileError
+        If it is.
     """
+    missing = _missing_file(directory, manifest)
+    if missing is None:
+        return
+    history = load_history(directory)
+    if manifest.version < history.latest:
+        raise DatasetNotFoundError(
+            f"version {manifest.version} of {directory} names files that are not there, as {missing}; if a cleanup is"
+            " removing this version of the table, open the latest"
+        )
+    raise _foreign(history, manifest, missing)
+
+
+def _missing_file(directory: TableDirectory, manifest: Manifest) -> str | None:
+    """Return a missing data file of a version that is there, although its files are not."""
     files = [file for fragment in manifest.fragments[-1:] for file in fragment.stored_files()]
     if not files or not manifest.transaction_file:
-        return
+        return None
     data_file = directory.holding(files[0], manifest.bases).path(files[0].relative_path)
     for path in (data_file, directory.transaction(manifest.transaction_file)):
         if directory.store.sizes([path]) != [None]:
-            return
+            return None
     own = load_history(directory).manifest_path(manifest.version)
-    if directory.store.sizes([own]) != [None]:
-        raise CorruptFileError(
-            f"version {manifest.version} names files that are not there, as {data_file}: they were lost, or this is the"
-            " manifest of another table; restore the right files from a copy, or open another version",
-            path=own,
-        )
+    return None if directory.store.sizes([own]) == [None] else data_file
+
+
+def _foreign(history: History, manifest: Manifest, missing: str) -> CorruptFileError:
+    return CorruptFileError(
+        f"version {manifest.version} names files that are not there, as {missing}: they were lost, or this is the"
+        " manifest of another table; restore the right files from a copy, or open another version",
+        path=history.manifest_path(manifest.version),
+    )
 
 
 class Descent:
@@ -68,11 +88,17 @@ class Descent:
         ------
         CorruptFileError
             If it does not belong to the table, or the one before it does not.
+        DatasetNotFoundError
+            If it is the first one, and perhaps being removed.
         """
         later, self._later = self._later, manifest
-        if later is None or contradict(manifest, later):
-            for each in (manifest,) if later is None else (manifest, later):
-                check_belongs(self._directory, each)
+        if later is None:
+            check_belongs(self._directory, manifest)
+        elif contradict(manifest, later):
+            for each in (manifest, later):
+                missing = _missing_file(self._directory, each)
+                if missing is not None:
+                    raise _foreign(load_history(self._directory), each, missing)
         return manifest
 
 

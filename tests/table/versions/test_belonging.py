@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import lance_format
-from lance_format import CorruptFileError, LanceDataset
+from lance_format import CorruptFileError, DatasetNotFoundError, LanceDataset
 
 
 def _table(path: Path, num_rows: int, num_versions: int) -> LanceDataset:
@@ -49,6 +49,24 @@ def test_an_older_manifest_of_another_table(tmp_path: Path) -> None:
         dataset.versions()
     (description, _), *_ = dataset.version_log(1)
     assert description["version"] == 3
+
+
+def test_a_version_whose_files_are_removed_first(tmp_path: Path) -> None:
+    """As pylance's cleanups do: its manifest is removed after them."""
+    _table(tmp_path / "a", 10, 1)
+    lance_format.write_dataset({"x": [1]}, tmp_path / "a", mode="overwrite")
+    old = lance_format.dataset(tmp_path / "a", version=1)
+    for name in ("data", "_transactions"):
+        min((tmp_path / "a" / name).iterdir(), key=lambda path: path.stat().st_mtime_ns).unlink()
+    for read in (
+        old.count_rows,
+        old.to_table,
+        lambda: list(old.version_log()),
+        lambda: old.scanner(columns=[]).plan_tasks(),
+    ):
+        with pytest.raises(DatasetNotFoundError, match=r"cleanup .* this version of the table, open the latest"):
+            read()
+    assert lance_format.dataset(tmp_path / "a").count_rows() == 1
 
 
 def test_a_version_of_a_writer_that_was_too_late_is_listed(tmp_path: Path) -> None:
