@@ -32,10 +32,10 @@ def check_belongs(directory: TableDirectory, manifest: Manifest) -> None:
     CorruptFileError
         If it is.
     """
-    missing = _missing_file(directory, manifest)
-    if missing is None:
+    found = _find_missing(directory, manifest)
+    if found is None:
         return
-    history = load_history(directory)
+    history, missing = found
     if manifest.version < history.latest:
         raise DatasetNotFoundError(
             f"version {manifest.version} of {directory} names files that are not there, as {missing}; if a cleanup is"
@@ -44,8 +44,8 @@ def check_belongs(directory: TableDirectory, manifest: Manifest) -> None:
     raise _foreign(history, manifest, missing)
 
 
-def _missing_file(directory: TableDirectory, manifest: Manifest) -> str | None:
-    """Return a missing data file of a version that is there, although its files are not."""
+def _find_missing(directory: TableDirectory, manifest: Manifest) -> tuple[History, str] | None:
+    """Return the history and a missing data file of a version that is there, although its files are not."""
     files = [file for fragment in manifest.fragments[-1:] for file in fragment.stored_files()]
     if not files or not manifest.transaction_file:
         return None
@@ -53,8 +53,9 @@ def _missing_file(directory: TableDirectory, manifest: Manifest) -> str | None:
     for path in (data_file, directory.transaction(manifest.transaction_file)):
         if directory.store.sizes([path]) != [None]:
             return None
-    own = load_history(directory).manifest_path(manifest.version)
-    return None if directory.store.sizes([own]) == [None] else data_file
+    history = load_history(directory)
+    is_there = directory.store.sizes([history.manifest_path(manifest.version)]) != [None]
+    return (history, data_file) if is_there else None
 
 
 def _foreign(history: History, manifest: Manifest, missing: str) -> CorruptFileError:
@@ -96,9 +97,10 @@ class Descent:
             check_belongs(self._directory, manifest)
         elif contradict(manifest, later):
             for each in (manifest, later):
-                missing = _missing_file(self._directory, each)
-                if missing is not None:
-                    raise _foreign(load_history(self._directory), each, missing)
+                found = _find_missing(self._directory, each)
+                if found is not None:
+                    history, missing = found
+                    raise _foreign(history, each, missing)
         return manifest
 
 

@@ -27,7 +27,7 @@ AddTensor = Callable[[Vectors], int]
 
 
 class Quantization(ABC, Generic[CodesT]):
-    """How an index holds vectors: each is a class of its own, and a line of `quantizations.py`."""
+    """Form in which an index holds vectors: each is a class of its own, and a line of `quantizations.py`."""
 
     name: ClassVar[str]
     """As in the names of kinds."""
