@@ -159,6 +159,11 @@ class ColumnReader:
         index = int(self.first_rows.searchsorted(row, "right"))
         return int(self.first_rows[index - 1]), int(self.first_rows[index])
 
+    def stored_row_bytes(self, row: int) -> float:
+        """Return the bytes that the file has for a row of the page that holds one."""
+        first, end = self.page_bounds(row)
+        return float(self.pages.size_bytes[int(self.first_rows.searchsorted(row, "right")) - 1]) / (end - first)
+
     def plan_window(self, row: int, stop: int, share: int = 1, row_bytes: float = 0) -> tuple[int, RowsPlan]:
         """Plan the reading of the next rows within the memory limit; return the row where it ends and the plan.
 

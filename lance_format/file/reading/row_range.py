@@ -33,7 +33,8 @@ _HELD_BYTES = 32 * 1024 * 1024
 """While the rows in use and those ahead have fewer bytes, further ones are read."""
 
 _LEAST_PART_BYTES = 2 * 1024 * 1024
-"""A column is divided among threads into windows of so many bytes at least."""
+"""A column is divided among threads into windows of so many bytes of the file at least. One thread decodes fewer as
+fast as memory takes the values."""
 
 _MAX_WINDOWS = 4
 _MAX_WINDOWS_AHEAD = 16
@@ -186,7 +187,7 @@ class RangeScan:
         if num_parts == 1 or left <= self._batch_size or self._ahead.is_wanted or not cursor.column.leaf.is_flat:
             return left
         rows = -(-left // (num_parts * self._batch_size)) * self._batch_size
-        return rows if rows * cursor.expected_row_bytes() >= _LEAST_PART_BYTES else left
+        return rows if rows * cursor.column.stored_row_bytes(row) >= _LEAST_PART_BYTES else left
 
     def _plan_window(self, cursor: Cursor, row: int, stop: int) -> tuple[int, RowsPlan]:
         """Plan the next window. It takes the rest of a page that is not much larger, to save the table of chunks."""

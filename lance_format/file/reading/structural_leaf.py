@@ -104,7 +104,8 @@ class StructuralLeaf:
 
     def _parse(self, metadata: PageMetadata, cache: CacheSlot) -> Page:
         assert isinstance(metadata.layout, encodings_pb2.PageLayout)
-        page = PageDescription(metadata.buffers, metadata.num_rows, self._large_chunks, cache)
+        keeps_dictionaries = pa.types.is_dictionary(self.leaf.arrow_type)
+        page = PageDescription(metadata.buffers, metadata.num_rows, self._large_chunks, cache, keeps_dictionaries)
         return parse_page(metadata.layout, page, self.leaf.shape)
 
 
