@@ -53,6 +53,11 @@ class RleDecompressor:
         values, lengths = self._split(buffers)
         return _expand(values, lengths, num_values, self.bits_per_value)
 
+    def values_of_runs(self, buffers: Sequence[BufferSlices]) -> FixedWidthBlock:
+        """Return the value of each run of all chunks, one after the other."""
+        values, lengths = self._split(buffers)
+        return flat.FlatDecompressor(self.bits_per_value).decompress([values], lengths.sizes)
+
     def pick(
         self, buffers: Sequence[BufferSlices], num_values: Counts, chunks: Counts, positions: Counts
     ) -> FixedWidthBlock:

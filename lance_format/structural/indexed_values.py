@@ -6,15 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lance_format.compression.codec import Decompressor
+from lance_format.compression.rle import WORD_BITS, RleDecompressor
 from lance_format.data_block import (
+    BufferSlices,
+    Counts,
     DataBlock,
     DictionaryBlock,
     FixedWidthBlock,
     ValueBlock,
     VariableWidthBlock,
     join_byte_strings,
+    starts_of,
 )
 from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.lazy_dataclasses import dataclass
 
 
 def index_into(dictionary: DataBlock, indices: ValueBlock) -> DictionaryBlock:
@@ -32,6 +38,41 @@ def index_into(dictionary: DataBlock, indices: ValueBlock) -> DictionaryBlock:
     if block.num_values and highest >= dictionary.num_values:
         raise CorruptFileError(f"dictionary index {highest}; there are {dictionary.num_values} items")
     return block
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRunDecompressor:
+    """Reads mini-block chunks of runs of indices as runs of items, so that an item is looked up once a run.
+
+    Parameters
+    ----------
+    indices : RleDecompressor
+    items : FixedWidthBlock
+        Items of 8, 16, 32 or 64 bits.
+    """
+
+    indices: RleDecompressor
+    items: FixedWidthBlock
+
+    @property
+    def num_buffers(self) -> int:
+        """Number of buffers of a chunk."""
+        return self.indices.num_buffers
+
+    def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
+        """Decompress chunks; see `Decompressor`."""
+        found = self.items.take(index_into(self.items, self.indices.values_of_runs(buffers)).words)
+        lengths = buffers[1]
+        sizes = lengths.sizes * found.bytes_per_value
+        values = BufferSlices(found.data, starts_of(sizes), sizes)
+        return RleDecompressor(found.bits_per_value).decompress([values, lengths], num_values)
+
+
+def reading_items(indices: Decompressor, dictionary: DataBlock) -> ItemRunDecompressor | None:
+    """Return what reads items instead of their indices, where that is faster than to look each index up."""
+    if isinstance(indices, RleDecompressor) and isinstance(dictionary, FixedWidthBlock):
+        return ItemRunDecompressor(indices, dictionary) if dictionary.bits_per_value in WORD_BITS else None
+    return None
 
 
 def index_into_several(

@@ -49,7 +49,7 @@ from lance_format.kernels.pages.mini_block import ALIGNMENT
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
 from lance_format.structural.chunk_table import ChunkTable, PickedRows, measure_chunks, pick_rows
-from lance_format.structural.indexed_values import index_into, index_into_several
+from lance_format.structural.indexed_values import index_into, index_into_several, reading_items
 from lance_format.structural.layers import LayerStack, Levels
 from lance_format.structural.page import (
     DecodedRows,
@@ -174,16 +174,20 @@ class MiniBlockPage:
         table = search.table
         counts = table.num_values[chunks]
         sizes = table.offsets[chunks + 1] - table.offsets[chunks]
-        values, levels, num_levels = self._decode(data, starts, sizes, counts)
+        dictionary = search.dictionary
+        reader = None
+        if dictionary is not None and not self._page.keeps_dictionaries:
+            reader = reading_items(self._values, dictionary)
+        values, levels, num_levels = self._decode(data, starts, sizes, counts, reader)
         if self._stack.lists:
             decoded = select_rows(values, levels, self._stack, rows, table.first_rows, num_levels, chunks)
         else:
             assert isinstance(rows, range)
             start, stop = rows.start - int(table.first_rows[chunks[0]]), rows.stop - int(table.first_rows[chunks[0]])
             decoded = DecodedRows(values.slice(start, stop), levels.select(start, stop), self._stack)
-        if search.dictionary is None or decoded.values is None:
+        if dictionary is None or reader is not None or decoded.values is None:
             return decoded
-        return dataclasses.replace(decoded, values=index_into(search.dictionary, decoded.values))
+        return dataclasses.replace(decoded, values=index_into(dictionary, decoded.values))
 
     def _fetch_chunks(self, table: ChunkTable, rows: RowSelection) -> _Fetching:
         """Return the chunks that hold the rows, their bytes, and the begin of each chunk within them."""
@@ -271,10 +275,23 @@ class MiniBlockPage:
         chunk_starts: Counts,
         chunk_sizes: Counts,
         counts: Counts,
+        reader: Decompressor | None = None,
         picked: PickedRows | None = None,
         pages: Sequence[MiniBlockPage] = (),
     ) -> tuple[ValueBlock, LevelPair, Counts]:
-        """Return the values and levels of chunks, or of some rows of pages, and the number of levels of each chunk."""
+        """Return the values and levels of chunks, or of some rows of pages, and the number of levels of each chunk.
+
+        Parameters
+        ----------
+        data : uint8[…]
+        chunk_starts, chunk_sizes, counts : int64[num_chunks]
+            Place of each chunk within `data`, and its number of values.
+        reader : Decompressor or None
+            Reads the values, if not as the page stores them.
+        picked : PickedRows or None
+        pages : sequence of MiniBlockPage
+            Those of the picked rows.
+        """
         num_chunks = len(chunk_sizes)
         rows = 2 + self._values.num_buffers
         sizes = np.zeros((rows, num_chunks), np.int64)
@@ -286,7 +303,8 @@ class MiniBlockPage:
         if found < 0:
             raise CorruptFileError(f"the buffers of chunk {-1 - found} do not fit into it")
         slices = [BufferSlices(data, starts[row], sizes[row]) for row in range(2, rows)]
-        values = self._values.decompress(slices, counts) if picked is None else _pick(pages, slices, picked)
+        reader = reader or self._values
+        values = reader.decompress(slices, counts) if picked is None else _pick(pages, slices, picked)
         if self._repetition is None and self._definition is None:
             return values, LevelPair(None, None, values.num_values), counts
         levels = LevelPair(
@@ -325,7 +343,7 @@ def plan_single_rows(pages: Sequence[MiniBlockPage], rows: Sequence[Counts], bas
     extents = merge_extents(0, picked.begins, picked.ends)
     data = aligned(extents.join((yield extents.ranges)))
     sizes = picked.ends - picked.begins
-    values, levels, _ = pages[0]._decode(data, extents.positions, sizes, picked.num_values, picked, pages)
+    values, levels, _ = pages[0]._decode(data, extents.positions, sizes, picked.num_values, None, picked, pages)
     dictionaries = [search.dictionary for search in searches if search.dictionary is not None]
     if dictionaries:
         values = index_into_several(dictionaries, values, picked.num_rows)

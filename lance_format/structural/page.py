@@ -90,12 +90,15 @@ class PageDescription:
     large_chunks : bool
         Whether the file's version has 32-bit chunk words.
     cache : PageCache
+    keeps_dictionaries : bool
+        Whether values that are stored as indices into a dictionary are wanted as such, wherever possible.
     """
 
     buffers: tuple[ByteRange, ...]
     num_rows: int
     large_chunks: bool
     cache: PageCache = NO_CACHE
+    keeps_dictionaries: bool = False
 
 
 @dataclass(frozen=True, slots=True)
