@@ -65,7 +65,8 @@ class _Indices:
             left = {index["name"] for index in latest.list_indices()}
             return latest.optimize.plan_optimize_indices(index_names=[name for name in names if name in left])
 
-        return self._target.change(plan, lambda _: f"refresh {', '.join(names)}")[0]
+        description = f"refresh {', '.join(names)} after the optimization, version {dataset.version}"
+        return self._target.change(plan, lambda _: description)[0]
 
 
 def _sort(

@@ -79,7 +79,10 @@ def test_optimize_refreshes_indices(catalog: Catalog, table: LanceDataset) -> No
     table.create_scalar_index("name", "ZONEMAP")
     with job_from(catalog.spark, 0):
         jobs = jobs_of(catalog.spark, lambda: call(catalog, "optimize('@.t', target_rows_per_fragment => 400)"))
-    assert [job.description for job in jobs] == ["lance: compact fragments 0-7", "lance: refresh id_idx, name_idx"]
+    assert [job.description for job in jobs] == [
+        "lance: compact fragments 0-7",
+        "lance: refresh id_idx, name_idx after the optimization, version 4",
+    ]
     covered = "SELECT name, fragments, fragments_missing FROM @.t.indices ORDER BY name"
     assert catalog.sql(covered) == [("id_idx", 2, 0), ("name_idx", 2, 0)]
     assert call(catalog, "optimize('@.t', order_by => array('name'))") == [(2, 1, 2, 1, 7)]
