@@ -1,4 +1,4 @@
-"""Compilation of kernels and planner, so that no first query waits for it: `python -m pyspark_lance.warm`."""
+"""Compilation of kernels, planner and modules, so that no first query waits: `python -m pyspark_lance.warm`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import os
 import sys
 import time
 
+from pyspark_lance.bytecode import compile_modules
+
 
 def warm() -> None:
-    """Compile the kernels and the classes of the planner, unless they are compiled already.
+    """Compile the kernels, the classes of the planner and the Python modules, unless they are compiled already.
 
     The kernels are those of all file formats that can be written. If there is no Java, a line says that the planner is
-    not compiled.
+    not compiled. Another says so of modules whose bytecode cannot be stored.
     """
     from lance_format.warming import compile_kernels  # imports what a start of the command line does without
 
@@ -24,6 +26,12 @@ def warm() -> None:
         print(f"The planner is compiled, after {time.perf_counter() - started:.0f} s.")
     else:
         print(f"The planner is not compiled: {problem}")
+    started = time.perf_counter()
+    left = compile_modules()
+    if not left:
+        print(f"All modules are compiled, after {time.perf_counter() - started:.0f} s.")
+    else:
+        print(f"{len(left)} modules are not compiled, as their directories cannot be written, such as {left[0].parent}")
 
 
 def _compile_planner() -> str | None:

@@ -60,6 +60,7 @@ def add_kernels(pure: Path, directory: Path, outdir: Path) -> Path:
 def _compile(package: Path, cache: Path) -> None:
     name, _ = portable_processor(platform.machine())
     portable = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(cache)}
+    portable["PYTHONPYCACHEPREFIX"] = str(cache / "modules")  # Installers compile the modules of a wheel.
     environment = {**os.environ, **portable, "PYTHONPATH": str(package)}
     subprocess.run([sys.executable, "-m", "pyspark_lance.warm"], check=True, env=environment, cwd=package)
 
