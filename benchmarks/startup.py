@@ -2,11 +2,11 @@
 
     python benchmarks/startup.py
 
-Processes are started one after the other; medians in milliseconds are printed. Modules have bytecode, as an installer
-makes it. Importing the library is to add under 50
+Processes are started one after the other; medians in milliseconds are printed. Importing the library is to add under 50
 ms to importing pyarrow and numpy, and the first decode in a process, its kernels compiled by an earlier one, under 300
-ms. The exit status says whether they do. Sessions of Spark, which `--no-spark` leaves out, are new for each format:
-they write a range, write it again and sum it up twice. The time until there is a session is not counted.
+ms. The exit status says whether they do. Modules have bytecode, as an installer or the first process makes it. Sessions
+of Spark, which `--no-spark` leaves out, are new for each format: they write a range, write it again and sum it up
+twice. The time until there is a session is not counted.
 """
 
 from __future__ import annotations

@@ -343,7 +343,8 @@ def plan_single_rows(pages: Sequence[MiniBlockPage], rows: Sequence[Counts], bas
     extents = merge_extents(0, picked.begins, picked.ends)
     data = aligned(extents.join((yield extents.ranges)))
     sizes = picked.ends - picked.begins
-    values, levels, _ = pages[0]._decode(data, extents.positions, sizes, picked.num_values, None, picked, pages)
+    chunks = extents.positions, sizes, picked.num_values
+    values, levels, _ = pages[0]._decode(data, *chunks, picked=picked, pages=pages)
     dictionaries = [search.dictionary for search in searches if search.dictionary is not None]
     if dictionaries:
         values = index_into_several(dictionaries, values, picked.num_rows)
