@@ -146,7 +146,9 @@ def test_pages_of_one_form_are_decoded_together(
     counted, table = pages
     decoded = []
     decode = MiniBlockPage._decode
-    monkeypatch.setattr(MiniBlockPage, "_decode", lambda *given: decoded.append(given) or decode(*given))
+    monkeypatch.setattr(
+        MiniBlockPage, "_decode", lambda *given, **named: decoded.append(given) or decode(*given, **named)
+    )
     rows = np.arange(0, table.num_rows, 1000)
     for name in ("number", "few texts", "few numbers", "text", "flag"):
         decoded.clear()
