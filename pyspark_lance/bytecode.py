@@ -48,6 +48,7 @@ def _imported() -> Iterator[Path]:
 
 
 def _is_compiled(path: Path) -> bool:
+    """Return whether there is bytecode; `compileall` replaces what names the source by its hash, not by its time."""
     try:
         return Path(cache_from_source(path)).stat().st_mtime >= path.stat().st_mtime
     except OSError:

@@ -61,11 +61,11 @@ class ItemRunDecompressor:
 
     def decompress(self, buffers: Sequence[BufferSlices], num_values: Counts) -> FixedWidthBlock:
         """Decompress chunks; see `Decompressor`."""
-        found = self.items.take(index_into(self.items, self.indices.values_of_runs(buffers)).words)
+        found = index_into(self.items, self.indices.values_of_runs(buffers)).look_up()
         lengths = buffers[1]
-        sizes = lengths.sizes * found.bytes_per_value
+        sizes = lengths.sizes * self.items.bytes_per_value
         values = BufferSlices(found.data, starts_of(sizes), sizes)
-        return RleDecompressor(found.bits_per_value).decompress([values, lengths], num_values)
+        return RleDecompressor(self.items.bits_per_value).decompress([values, lengths], num_values)
 
 
 def reading_items(indices: Decompressor, dictionary: DataBlock) -> ItemRunDecompressor | None:

@@ -156,13 +156,16 @@ class ColumnReader:
 
     def page_bounds(self, row: int) -> tuple[int, int]:
         """Return the first row of the page that holds a row, and the row after the page."""
-        index = int(self.first_rows.searchsorted(row, "right"))
-        return int(self.first_rows[index - 1]), int(self.first_rows[index])
+        index = self._page_of(row)
+        return int(self.first_rows[index]), int(self.first_rows[index + 1])
 
     def stored_row_bytes(self, row: int) -> float:
         """Return the bytes that the file has for a row of the page that holds one."""
         first, end = self.page_bounds(row)
-        return float(self.pages.size_bytes[int(self.first_rows.searchsorted(row, "right")) - 1]) / (end - first)
+        return float(self.pages.size_bytes[self._page_of(row)]) / (end - first)
+
+    def _page_of(self, row: int) -> int:
+        return int(self.first_rows.searchsorted(row, "right")) - 1
 
     def plan_window(self, row: int, stop: int, share: int = 1, row_bytes: float = 0) -> tuple[int, RowsPlan]:
         """Plan the reading of the next rows within the memory limit; return the row where it ends and the plan.
@@ -176,7 +179,7 @@ class ColumnReader:
         row_bytes : float
             Size in memory of the rows before; 0 if it is unknown.
         """
-        index = int(self.first_rows.searchsorted(row, "right")) - 1
+        index = self._page_of(row)
         first = int(self.first_rows[index])
         # Compressed rows may be much larger than the page tells.
         known = rows_within_answer(row_bytes * share) if row_bytes else max(_MAX_WINDOW_ROWS // share, _FIRST_ROWS)
