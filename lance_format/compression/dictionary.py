@@ -16,15 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.compression import bitpacking, flat, general, variable
-from lance_format.compression.byte_codecs import ZSTD
-from lance_format.compression.codec import CompressedChunks
-from lance_format.compression.options import CompressionOptions, Scheme
-from lance_format.data_block import Bytes, Counts, DataBlock, FixedWidthBlock, VariableWidthBlock
+from lance_format.data_block import Counts, DataBlock, FixedWidthBlock
 from lance_format.kernels.compression import dictionary as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
-from lance_format.proto import encodings_pb2
 
 MIN_VALUES = 100
 """Minimum number of values that is worth a dictionary."""
@@ -34,23 +29,6 @@ _ESTIMATION_STEPS = 30
 _MIN_COMPRESSED_BYTES = 128
 # Share of the items left by bit packing at which zstd, which is slow, is not tried by default.
 _WELL_PACKED = 0.75
-
-
-@dataclass(frozen=True, slots=True)
-class CompressedDictionary:
-    """The items of a page, ready to be written.
-
-    Parameters
-    ----------
-    buffer : uint8[…]
-    encoding : CompressiveEncoding
-        Of the buffer, a block.
-    num_items : int
-    """
-
-    buffer: Bytes
-    encoding: encodings_pb2.CompressiveEncoding
-    num_items: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,43 +101,3 @@ def _index_bytes(
         data = empty(used.size + kernels.SLACK, np.uint8)
         data[: used.size], data[used.size :] = used, 0
     return kernels.index_bytes(data, offsets, max_items, slots, empty(max_items, np.uint32), firsts, indices)
-
-
-def compress_items(items: DataBlock, options: CompressionOptions, *, may_use_general: bool) -> CompressedDictionary:
-    """Compress the items of a page as a block.
-
-    Parameters
-    ----------
-    items : DataBlock
-    options : CompressionOptions
-    may_use_general : bool
-        Whether the file's version allows general compression here.
-    """
-    if isinstance(items, VariableWidthBlock):
-        buffer = variable.compress_block(items)
-        encoding = variable.describe(items.bits_per_offset)
-    else:
-        buffer = items.data[: items.size_bytes]
-        encoding = flat.describe(items.bits_per_value)
-    asked = options.dict_values_scheme or options.scheme
-    scheme = ZSTD if asked is None else asked.general
-    packed = _pack_items(items, options)
-    packs_well = packed is not None and asked is None and packed.buffers[0].size < buffer.size * _WELL_PACKED
-    if may_use_general and scheme is not None and buffer.size >= _MIN_COMPRESSED_BYTES and not packs_well:
-        level = options.level if options.dict_values_level is None else options.dict_values_level
-        buffer, encoding = general.compress_block(buffer, encoding, scheme, level)
-    if packed is not None and packed.buffers[0].size < buffer.size:
-        buffer, encoding = packed.buffers[0], packed.encoding
-    return CompressedDictionary(buffer, encoding, items.num_values)
-
-
-def _pack_items(items: DataBlock, options: CompressionOptions) -> CompressedChunks | None:
-    """Pack integer items; return None for other items, and if the options forbid packing."""
-    if isinstance(items, VariableWidthBlock) or items.bits_per_value not in bitpacking.WORD_BITS:
-        return None
-    if Scheme.NONE in (options.scheme, options.dict_values_scheme):
-        return None
-    packed_bits = max(int(bitpacking.block_widths(items).max()), 1)
-    if packed_bits == items.bits_per_value:
-        return None
-    return bitpacking.compress_out_of_line(items, np.array([items.num_values], np.int64), packed_bits)

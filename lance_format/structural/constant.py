@@ -19,7 +19,7 @@ from collections.abc import Generator, Sequence
 import numpy as np
 
 from lance_format.byte_io import ByteRange
-from lance_format.compression import strategy
+from lance_format.compression.choice import strategy
 from lance_format.compression.codec import Context, Decompressor
 from lance_format.compression.registry import parse_decompressor
 from lance_format.data_block import (

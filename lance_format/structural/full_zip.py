@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.byte_io import ByteRange
-from lance_format.compression import strategy
+from lance_format.compression.choice import strategy
 from lance_format.compression.options import CompressionOptions
 from lance_format.compression.registry import parse_per_value_decompressor
 from lance_format.data_block import (

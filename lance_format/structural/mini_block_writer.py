@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_format.compression import strategy
+from lance_format.compression.choice import strategy
 from lance_format.compression.codec import CompressedChunks
 from lance_format.compression.options import CompressionOptions
 from lance_format.data_block import Bytes, Counts, FixedWidthBlock, ValueBlock

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from lance_format.compression.choice.strategy import chunks_shrink
 from lance_format.compression.options import CompressionOptions, StructuralEncoding
-from lance_format.compression.strategy import chunks_shrink
 from lance_format.data_block import (
     DataBlock,
     DictionaryBlock,

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_format.compression import strategy
+from lance_format.compression.choice import strategy
 from lance_format.compression.codec import Context
 from lance_format.compression.registry import parse_decompressor
 from lance_format.data_block import BufferSlices, FixedWidthBlock

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lance_format.compression import registry, strategy
+from lance_format.compression import registry
+from lance_format.compression.choice import fixed_width, strategy
+from lance_format.compression.choice.pages import CompressedPage
 from lance_format.compression.codec import Context
 from lance_format.compression.options import ByteStreamSplitMode, CompressionOptions, Scheme
-from lance_format.compression.strategy import CompressedPage
 from lance_format.data_block import BufferSlices, DataBlock, FixedWidthBlock
 from lance_format.proto import encodings_pb2
 from lance_format.version import FileVersion
@@ -263,8 +264,8 @@ def test_numbers_of_runs_are_those_of_single_values(
     num_runs = 1 + int(np.count_nonzero(words[1:] != words[:-1]))
     assume(num_runs < CompressionOptions().rle_threshold * words.size)
     for options in (CompressionOptions(), CompressionOptions(scheme=Scheme.ZSTD)):
-        alone = strategy._split(block, None, num_items, options)
-        by_runs = strategy._split(block, num_runs, num_items, options)
+        alone = fixed_width._split(block, None, num_items, options)
+        by_runs = fixed_width._split(block, num_runs, num_items, options)
         assert alone is not None
         assert by_runs is not None
         assert by_runs.size_bytes == alone.size_bytes

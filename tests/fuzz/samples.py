@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_format
-from lance_format.compression import strategy
+from lance_format.compression.choice import strategy
 from lance_format.datatypes import Schema
 from lance_format.file import FileWriter, LanceFileReader, LanceFileWriter
 from lance_format.object_store.local import LocalStore

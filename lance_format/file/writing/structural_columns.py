@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from lance_format.compression.choice.strategy import chunks_shrink
 from lance_format.compression.defaults import EncodingDefaults
 from lance_format.compression.options import CompressionOptions, StructuralEncoding
-from lance_format.compression.strategy import chunks_shrink
 from lance_format.data_block import FixedSizeListBlock, FixedWidthBlock, ValueBlock
 from lance_format.datatypes import Field
 from lance_format.errors import NotSupportedError, SchemaMismatchError
