@@ -7,11 +7,11 @@ File format document, "File Structure". Encodings are self-describing messages. 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
 from google.protobuf import any_pb2
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from lance_format.array_encodings.legacy import LegacyPage
 from lance_format.byte_io import ByteRange
@@ -118,17 +118,18 @@ def _parse_column(data: bytes, version: FileVersion) -> tuple[ColumnMetadata, in
         column = file_pb2.ColumnMetadata.FromString(data)
     except DecodeError as error:
         raise CorruptFileError(f"the column metadata is no valid protobuf message: {error}") from error
-    encoding = _unpack(column.encoding, _COLUMN_ENCODING_URL, encodings_pb2.ColumnEncoding, "column")
-    zone_index, encoding = _take_zone_index(encoding)
-    is_blob = encoding.WhichOneof("column_encoding") == "blob"
+    encoding = _direct(column.encoding, "column")
+    parse = _parse_known_column_encoding if len(encoding) <= _REMEMBERED_BYTES else _parse_column_encoding
+    zone_index, is_blob = parse(encoding)
     if is_blob and not version.has_array_encodings:
         raise NotSupportedError(f"column encoding 'blob' cannot be read in a file of format {version}")
-    num_rows = sum(page.length for page in column.pages)
+    buffers = _ranges(column.buffer_offsets, column.buffer_sizes, "column")
+    url, kind = _layout_kind(version)
+    pages = [_parse_page(page, url, kind) for page in column.pages]
+    num_rows = sum([page.num_rows for page in pages])
     if num_rows > MAX_ROWS:
         raise CorruptFileError(f"the pages of a column have {num_rows} rows; at most {MAX_ROWS} are possible")
-    buffers = _ranges(column.buffer_offsets, column.buffer_sizes, "column")
-    pages = [_parse_page(page, version) for page in column.pages]
-    end = max((buffer.end for part in (buffers, *(page.buffers for page in pages)) for buffer in part), default=0)
+    end = max([buffer.end for part in (buffers, *[page.buffers for page in pages]) for buffer in part], default=0)
     return ColumnMetadata(pages, buffers, is_blob, zone_index), end
 
 
@@ -136,56 +137,58 @@ _parse_known_column = functools.lru_cache(maxsize=64)(_parse_column)
 """Small files of a table often have the very same columns."""
 
 
-def _take_zone_index(
-    encoding: encodings_pb2.ColumnEncoding,
-) -> tuple[ZoneIndexEntry | None, encodings_pb2.ColumnEncoding]:
-    """Return where the zone index of a column is, and the encoding that it wraps; the outermost one counts."""
+def _parse_column_encoding(data: bytes) -> tuple[ZoneIndexEntry | None, bool]:
+    """Return where the zone index of a column is, of which the outermost counts, and whether its values are blobs."""
+    encoding = _parse_encoding(data, _COLUMN_ENCODING_URL, encodings_pb2.ColumnEncoding, "column")
     position = None
     while encoding.HasField("zone_index"):
         found = encoding.zone_index
         in_file = found.zone_map_buffer.buffer_type == array_encodings_pb2.Buffer.file
         position = position or ZoneIndexEntry(found.rows_per_zone, found.zone_map_buffer.buffer_index, in_file)
         encoding = found.inner
-    return position, encoding
+    return position, encoding.WhichOneof("column_encoding") == "blob"
 
 
-def _ranges(offsets: Iterable[int], sizes: Iterable[int], what: str) -> tuple[ByteRange, ...]:
-    offsets, sizes = tuple(offsets), tuple(sizes)
+_parse_known_column_encoding = functools.lru_cache(maxsize=64)(_parse_column_encoding)
+
+
+def _ranges(offsets: Sequence[int], sizes: Sequence[int], what: str) -> tuple[ByteRange, ...]:
     if len(offsets) != len(sizes):
         raise CorruptFileError(f"a {what} has {len(offsets)} offsets for {len(sizes)} buffers")
-    return tuple(ByteRange(*pair) for pair in zip(offsets, sizes, strict=True))
+    return tuple(map(ByteRange, offsets, sizes)) if offsets else ()
 
 
-def _parse_page(page: file_pb2.ColumnMetadata.Page, version: FileVersion) -> PageMetadata:
-    buffers = _ranges(page.buffer_offsets, page.buffer_sizes, "page")
-    layout: PageEncoding
+_EncodingT = TypeVar("_EncodingT", bound=Message)
+
+
+def _layout_kind(version: FileVersion) -> tuple[str, type[PageEncoding]]:
+    """Return the URL and the message of the layouts of pages."""
     if version.has_array_encodings:
-        layout = _unpack(page.encoding, _ARRAY_ENCODING_URL, array_encodings_pb2.ArrayEncoding, "page")
-    else:
-        layout = _unpack(page.encoding, _PAGE_LAYOUT_URL, encodings_pb2.PageLayout, "page")
-    return PageMetadata(buffers, page.length, layout)
+        return _ARRAY_ENCODING_URL, array_encodings_pb2.ArrayEncoding
+    return _PAGE_LAYOUT_URL, encodings_pb2.PageLayout
 
 
-_EncodingT = TypeVar(
-    "_EncodingT", encodings_pb2.PageLayout, array_encodings_pb2.ArrayEncoding, encodings_pb2.ColumnEncoding
-)
+def _parse_page(page: file_pb2.ColumnMetadata.Page, url: str, kind: type[PageEncoding]) -> PageMetadata:
+    data = _direct(page.encoding, "page")
+    parse: Callable[..., PageEncoding] = _parse_known_encoding if len(data) <= _REMEMBERED_BYTES else _parse_encoding
+    return PageMetadata(
+        _ranges(page.buffer_offsets, page.buffer_sizes, "page"), page.length, parse(data, url, kind, "page")
+    )
 
 
-def _unpack(encoding: file_pb2.Encoding, url: str, kind: type[_EncodingT], what: str) -> _EncodingT:
-    """Return the message of an encoding, which must not be modified."""
+def _direct(encoding: file_pb2.Encoding, what: str) -> bytes:
+    """Return the serialized message of an encoding."""
     location = encoding.WhichOneof("location")
     if location != "direct":
         raise NotSupportedError(f"the encoding of a {what} is stored as {location!r}; only 'direct' is read")
-    data = encoding.direct.encoding
-    parse = _parse_known_encoding if len(data) <= _REMEMBERED_BYTES else _parse_encoding
-    return parse(data, url, kind, what)  # type: ignore[arg-type]  # Classes are hashable.
+    return encoding.direct.encoding
 
 
 def _parse_encoding(data: bytes, url: str, kind: type[_EncodingT], what: str) -> _EncodingT:
-    """Parse an encoding; only the part of its type name after the slash counts."""
+    """Parse an encoding, which must not be modified; only the part of its type name after the slash counts."""
     try:
         wrapped = any_pb2.Any.FromString(data)
-        if wrapped.type_url.rpartition("/")[2] != url.rpartition("/")[2]:
+        if wrapped.type_url != url and wrapped.type_url.rpartition("/")[2] != url.rpartition("/")[2]:
             raise NotSupportedError(f"the encoding of a {what} is of type {wrapped.type_url!r}, which cannot be read")
         return kind.FromString(wrapped.value)
     except DecodeError as error:

@@ -20,7 +20,7 @@ from lance_format.expressions import BoundExpression, Expression, as_expression,
 from lance_format.expressions.nodes import Column, FieldPath
 from lance_format.extension_types import retype
 from lance_format.file import is_packed, prune
-from lance_format.file.columns.json_columns import to_text, with_text
+from lance_format.file.columns.json_columns import has_json, to_text, with_text
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.fragments.open_files import empty_columns_batch
 from lance_format.table.fragments.row_columns import ROW_COLUMNS, LiveRows, row_column
@@ -80,14 +80,14 @@ class Origin:
     ----------
     column : str, optional
         The column that it copies.
-    stored : Field, optional
-        The stored field that it copies.
+    converted : Field, optional
+        The stored field that it copies, if its values are returned in another form or type.
     visible : pa.Field
         The returned field.
     """
 
     column: str | None
-    stored: Field | None
+    converted: Field | None
     visible: pa.Field
 
 
@@ -144,8 +144,8 @@ class Projection:
             array = evaluate(output.value, batch) if origin.column is None else batch.column(origin.column)
             if output.part is not None:
                 array = _narrow(array, output.part)
-            if origin.stored is not None:
-                array = _as_seen(array, origin.stored, origin.visible)
+            if origin.converted is not None:
+                array = _as_seen(array, origin.converted, origin.visible)
             arrays.append(array)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -273,12 +273,20 @@ def _bind_selection(
         visible=visible,
         outputs=tuple(outputs),
         origins=tuple(
-            Origin(output.copied, output.stored(source), field) for output, field in zip(outputs, fields, strict=True)
+            Origin(output.copied, _converted(output.stored(source), field), field)
+            for output, field in zip(outputs, fields, strict=True)
         ),
         schema=pa.schema(fields, metadata=visible.metadata),
         paths=paths,
         source=source,
     )
+
+
+def _converted(stored: Field | None, visible: pa.Field) -> Field | None:
+    """Return a stored field whose values have another form or type when they are returned."""
+    if stored is None or stored.children or has_json(stored) or stored.to_arrow_type() != visible.type:
+        return stored
+    return None
 
 
 _known_selection = functools.lru_cache(maxsize=_KEPT)(_bind_selection)
