@@ -33,6 +33,7 @@ import numba
 from numba.core import serialize
 from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.compiler import CompileResult
+from numba.core.runtime.nrt import rtsys
 
 KERNELS = Path(__file__).parent
 """Directory of all kernels, in rooms."""
@@ -63,6 +64,11 @@ def portable_processor(architecture: str) -> tuple[str, frozenset[str]]:
     return "generic", frozenset()
 
 
+def prepare_runtime(target_context: Any) -> None:
+    """Initialise what compiled code calls: reference counts of arrays."""
+    rtsys.initialize(target_context)
+
+
 class KernelCache(_Cache):
     """Cache of a kernel. A cache that cannot be read or written is not used, and raises no error.
 
@@ -80,7 +86,7 @@ class KernelCache(_Cache):
             path = Path(function.__code__.co_filename)
             root, module = path.parent, path.stem
         base = f"{module}.{function.__qualname__}.py{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
-        self._name = base, _source(root)
+        self._name = base, _own_source() if root == KERNELS else _source(root)
         self._shipped = _Files(SHIPPED, *self._name)
 
     @functools.cached_property
@@ -98,8 +104,10 @@ class KernelCache(_Cache):
         return None if self._kept is None else str(self._kept.directory)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled code of a signature, or None."""
-        target_context.refresh()
+        """Return the compiled code of a signature, or None.
+
+        Unlike numba's own cache, this imports none of the modules that compilation needs, which imports them itself.
+        """
         if not self._enabled:
             return None
         processor = target_context.codegen().magic_tuple()
@@ -109,7 +117,10 @@ class KernelCache(_Cache):
                 payload = self._shipped.load(_portable_key(sig, processor))
             if payload is None and self._kept is not None:
                 payload = self._kept.load((sig, processor))
-        return None if payload is None else CompileResult._rebuild(target_context, *payload)  # type: ignore[no-untyped-call]
+        if payload is None:
+            return None
+        prepare_runtime(target_context)
+        return CompileResult._rebuild(target_context, *payload)  # type: ignore[no-untyped-call]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save the compiled code of a signature if there is room."""
@@ -246,6 +257,12 @@ def _warn_of_no_cache(reason: str) -> None:
         "Set NUMBA_CACHE_DIR to a directory that can be written",
         reason,
     )
+
+
+@functools.cache
+def _own_source() -> str:
+    """Return the source of our kernels, looked up once: later changes are not those that this process runs."""
+    return _source(KERNELS)
 
 
 def _source(directory: Path) -> str:

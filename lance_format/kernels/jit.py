@@ -5,7 +5,9 @@ checks bounds and sizes first, or the kernel reports a malformed input by a nega
 compiled code comes from.
 
 The first call of a kernel imports the compiler. Importing it costs 0.2 s, which metadata-only processes avoid: Spark's
-planner starts one per query.
+planner starts one per query. What numba needs to compile costs 0.4 s more, which processes avoid whose kernels are
+compiled. So kernels use loops instead of functions such as `array.max()` and `np.flatnonzero`, for whose module numba
+imports SciPy.
 """
 
 from __future__ import annotations
@@ -98,13 +100,17 @@ def is_compiler_imported() -> bool:
 
 
 def prepare_compiler() -> None:
-    """Import and initialise the compiler, so that processes forked from this one need not.
+    """Import what loads compiled kernels, so that processes forked from this one need not.
 
-    Otherwise the first page that a process decodes or encodes waits some 0.3 s for it.
+    Otherwise the first page that a process decodes or encodes waits some 0.3 s for it. A process that compiles a kernel
+    imports further modules of the compiler.
     """
-    import numba
+    from numba.core.registry import cpu_target
+    from numba.np import arrayobj  # noqa: F401  # Compiled kernels refer to it.
 
-    numba.njit(lambda number: number)(0)
+    from lance_format.kernels.disk_cache import prepare_runtime
+
+    prepare_runtime(cpu_target.target_context)
 
 
 def read_only(numbers: Numbers) -> Numbers:

@@ -44,6 +44,22 @@ def test_the_kernels_of_what_is_written_are_compiled(capsys: pytest.CaptureFixtu
     assert [name for name, found in compiled.items() if not getattr(found, "signatures", None)] == []
 
 
+_LOADED = """
+import sys
+from pyspark_lance.__main__ import main
+
+main(["warm"])
+print([name for name in ("numba.np.linalg", "numba.typed.typedlist", "scipy.linalg") if name in sys.modules])
+"""
+
+
+def test_compiled_kernels_are_loaded_without_what_only_compiling_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["warm"])
+    assert "All kernels are compiled" in capsys.readouterr().out
+    loading = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert loading.stdout.splitlines()[-1] == "[]", loading.stdout
+
+
 _WITHOUT_A_CACHE = """
 import lance_format
 

@@ -125,7 +125,15 @@ def _collect(symbols: U64, lengths: U8, count: int, singles: U32, pairs: U32, wo
 @kernel
 def _choose(words: U64, sizes: U8, gains: I64, symbols: U64, lengths: U8, taken: U8) -> int:
     """Choose the candidates of the highest gains, at most one per slot; return their number."""
-    found = np.flatnonzero(sizes)
+    num_found = 0
+    for slot in range(sizes.size):
+        num_found += sizes[slot] != 0
+    found = np.empty(num_found, np.int64)
+    position = 0
+    for slot in range(sizes.size):
+        if sizes[slot] != 0:
+            found[position] = slot
+            position += 1
     order = found[np.argsort(gains[found], kind="mergesort")]
     taken[:] = np.uint8(0)
     count = 0
@@ -133,10 +141,10 @@ def _choose(words: U64, sizes: U8, gains: I64, symbols: U64, lengths: U8, taken:
         word = words[order[index]]
         length = sizes[order[index]]
         if length > 2:
-            slot = hash_slot(word)
-            if taken[slot] != 0:
+            hashed = hash_slot(word)
+            if taken[hashed] != 0:
                 continue
-            taken[slot] = np.uint8(1)
+            taken[hashed] = np.uint8(1)
         symbols[count] = word
         lengths[count] = length
         count += 1

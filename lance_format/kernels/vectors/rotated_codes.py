@@ -114,7 +114,11 @@ def _best_scale(lengths: F64, num_bits: int, first_scale: float) -> float:
         Share of the last scale that the first one has.
     """
     greatest_code = (1 << num_bits) - 1
-    last = (greatest_code + 10) / lengths.max()
+    greatest = lengths[0]
+    for place in range(1, lengths.size):
+        if lengths[place] > greatest or math.isnan(lengths[place]):
+            greatest = lengths[place]
+    last = (greatest_code + 10) / greatest
     first = last * first_scale
     products, squares = np.zeros(_STEPS + 1), np.zeros(_STEPS + 1)
     steps = _STEPS / (last - first)
