@@ -272,7 +272,18 @@ def _convert_values(array: pa.Array, target: pa.DataType) -> pa.Array:
         return _divide(array, _NANOSECONDS_PER_MICROSECOND, np.dtype(np.int64), target)
     if pa.types.is_date64(source) and pa.types.is_date32(target):
         return _divide(array, _MILLISECONDS_PER_DAY, np.dtype(np.int32), target)
+    if pa.types.is_float16(target) and source in (pa.float32(), pa.float64()):
+        return _round_to_halves(array)
     return array.cast(target)
+
+
+def _round_to_halves(array: pa.Array) -> pa.Array:
+    """Round numbers to 16 bits; Arrow's own cast makes those infinite that exceed 16 bits."""
+    halves = array.cast(pa.float16())
+    overflows = pc.and_not(pc.is_inf(halves.cast(pa.float32())), pc.is_inf(array))
+    if pc.any(overflows).as_py():
+        raise pa.ArrowInvalid(f"a value is out of range of {halves.type}")
+    return halves
 
 
 def _divide(array: pa.Array, divisor: int, dtype: np.dtype[np.signedinteger], target: pa.DataType) -> pa.Array:

@@ -1,8 +1,9 @@
 """Record batches from the table's types to Spark's, and from Spark's to the table's.
 
 Columns, and parts of nested columns, whose types agree are passed on without a copy. Values never change silently: a
-conversion keeps them or fails. Spark's own resolution forces one exception: timestamps and durations in nanoseconds are
-rounded down to microseconds, dates in milliseconds down to days.
+conversion keeps them or fails. There are two exceptions. Spark's own resolution forces one: timestamps and durations in
+nanoseconds are rounded down to microseconds, dates in milliseconds down to days. The other is that Spark has no
+floating-point numbers of 16 bits: its numbers are rounded to these.
 """
 
 from __future__ import annotations

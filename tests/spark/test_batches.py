@@ -98,12 +98,22 @@ def test_a_null_slot_may_hold_anything() -> None:
         (pa.array([1], pa.timestamp("us")), pa.timestamp("s")),
         (pa.array([2**62], pa.timestamp("us")), pa.timestamp("ns")),
         (pa.array([b"abc"]), pa.binary(2)),
+        (pa.array([65520.0], pa.float32()), pa.float16()),
+        (pa.array([[0.5, None], None, [-1e9, 1.0]], pa.list_(pa.float32())), pa.list_(pa.float16(), 2)),
     ],
     ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
 )
 def test_a_value_that_the_table_cannot_hold_is_refused(array: pa.Array, target: pa.DataType) -> None:
-    with pytest.raises(SchemaMismatchError, match=r"column 'c'.*does not fit the table's type"):
+    with pytest.raises(SchemaMismatchError, match=r"column 'c.*does not fit the table's type"):
         to_stored(pa.record_batch([array], names=["c"]), pa.schema([("c", target)]))
+
+
+def test_numbers_are_rounded_to_halves() -> None:
+    numbers = pa.array([0.1, 65519, -1e-10, None, float("inf"), -float("inf"), float("nan")], pa.float32())
+    stored = to_stored(pa.record_batch([numbers[1:]], names=["c"]), pa.schema([("c", pa.float16())])).column("c")
+    assert list(map(str, stored.to_pylist())) == ["65504.0", "-0.0", "None", "inf", "-inf", "nan"]
+    assert convert(numbers[:1], pa.float16()).cast(pa.float32()).to_pylist() == [0.0999755859375]
+    assert convert(numbers[:0], pa.float16()).to_pylist() == []
 
 
 def test_nulls_are_refused_where_the_table_has_none() -> None:
