@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 from connector.dml.delta_form import DELETED, NEW, REPLACED, DeltaForm
 from connector.options.options import LanceOptions
 from connector.options.snapshot import open_committed
+from connector.types.arrays import is_rounded
 from connector.types.batches import to_stored
 from connector.write.plan_writer import PlanWriter
-from lance_format import LanceDataset, RowDelta, RowDeltaChanges
+from lance_format import LanceDataset, RowDelta, RowDeltaChanges, storage_schema
 
 _KEPT_BYTES = 64 * 1024 * 1024
 """Approximate size of the values that are read from the table at a time, and of those that wait for them."""
@@ -27,6 +28,8 @@ _KEPT_BYTES = 64 * 1024 * 1024
 
 class DeltaWriter(PlanWriter):
     """Writes rows that are deleted, replaced or new.
+
+    Replaced rows have their own values of unchanged columns whose values Spark has seen rounded.
 
     Parameters
     ----------
@@ -43,7 +46,11 @@ class DeltaWriter(PlanWriter):
         self._options = options
         dataset = self._open()
         self._schema = self._with_new_columns(dataset).read_schema("all_binary")
-        self._kept = [name for name in self._schema.names if name in form.kept]
+        self._kept = [
+            field.name
+            for field in storage_schema(self._schema)
+            if field.name in form.kept or (field.name not in form.changed and is_rounded(field.type))
+        ]
         description = f"{form.command} of Spark"
         delta = dataset.plan_row_delta(
             list(form.changed), description=description, uuid=form.uuid, new_columns=options.new_columns

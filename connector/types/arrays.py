@@ -152,6 +152,13 @@ def _may_lack_nulls(arrow_type: pa.DataType) -> bool:
     return any(not child.nullable or _may_lack_nulls(child.type) for child in children)
 
 
+def is_rounded(stored: pa.DataType) -> bool:
+    """Return whether Spark sees values of a stored type rounded, also those of nested fields."""
+    if pa.types.is_timestamp(stored) or pa.types.is_duration(stored):
+        return bool(stored.unit == "ns")
+    return pa.types.is_date64(stored) or any(is_rounded(stored.field(i).type) for i in range(stored.num_fields))
+
+
 def has_items(arrow_type: pa.DataType) -> bool:
     """Return whether values of a type are lists of any kind, maps not among them."""
     kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)

@@ -280,6 +280,32 @@ def everything(path: str) -> list[dict[str, Any]]:
     return rows
 
 
+class TestValuesThatSparkRounds:
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "UPDATE {} SET id = id + 10 WHERE {}",
+            "MERGE INTO {} t USING (SELECT 1L AS k) s ON t.id = s.k WHEN MATCHED AND {} THEN UPDATE SET id = 11"
+            " WHEN NOT MATCHED THEN INSERT (id) VALUES (k)",
+        ],
+        ids=["update", "merge"],
+    )
+    def test_stay_if_nothing_is_assigned(self, sql: SparkSession, tmp_path: Path, statement: str) -> None:
+        path = str(tmp_path / "times")
+        ticks = pa.array([1_577_836_800_001])
+        times = [
+            ticks.view(kind) for kind in (pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.duration("ns"), pa.date64())
+        ]
+        columns = [*times, pa.ListArray.from_arrays([0, 1], times[0])]
+        names = [f"c{place}" for place in range(len(columns))]
+        lance.write_dataset(pa.table([pa.array([1]), *columns], names=["id", *names]), path)
+        before = lance_format.dataset(path).to_table(names)
+        sql.sql(statement.format(f"lance.`{path}`", " AND ".join(f"{name} IS NOT NULL" for name in names)))
+        after = lance_format.dataset(path).to_table()
+        assert after["id"].to_pylist() == [11]
+        assert after.select(names) == before
+
+
 class TestMerge:
     ALL = (
         "MERGE INTO birds t USING source s ON t.id = s.id"
