@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from connector.jobs.requests import write_rows
 from connector.sorting.order import RowOrder
 from connector.sorting.source import KEY, SortedRewriteSource, SortRequest
+from connector.types.arrays import is_rounded
 from lance_format import LanceDataset, NotSupportedError, storage_schema
 
 if TYPE_CHECKING:
@@ -92,17 +91,8 @@ def _keys(order: RowOrder) -> list[Column]:
 def _check_exact(dataset: LanceDataset) -> None:
     """Refuse a table with values that Spark would round."""
     for field in storage_schema(dataset.read_schema("all_binary")):
-        if _is_rounded(field.type):
+        if is_rounded(field.type):
             raise NotSupportedError(
                 f"column {field.name!r} is of the type {field.type}, which Spark rounds: its rows cannot be sorted;"
                 " optimize the table without order_by and zorder_by"
             )
-
-
-def _is_rounded(column_type: pa.DataType) -> bool:
-    if pa.types.is_date64(column_type):
-        return True
-    if pa.types.is_timestamp(column_type) or pa.types.is_duration(column_type) or pa.types.is_time64(column_type):
-        return bool(column_type.unit == "ns")
-    children = [column_type.field(place).type for place in range(column_type.num_fields)]
-    return any(_is_rounded(child) for child in children)

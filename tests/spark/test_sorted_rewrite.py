@@ -135,6 +135,16 @@ def test_types_that_spark_rounds(catalog: Catalog) -> None:
     )
 
 
+def test_times_keep_their_nanoseconds(catalog: Catalog) -> None:
+    ticks = pa.array([3_000_000_001, 1_000_000_009, None, 2_000_000_005]).cast(pa.time64("ns"))
+    rows = pa.table({"id": [1, 2, 3, 4], "at": ticks, "nested": pa.array([{"t": tick} for tick in ticks])})
+    lance_format.write_dataset(rows, catalog.path("t"))
+    optimize(catalog, "order_by => array('at')")
+    found = lance_format.dataset(catalog.path("t")).to_table()
+    assert found["id"].to_pylist() == [3, 2, 4, 1]
+    assert found == rows.take(pa.array([2, 1, 3, 0]))
+
+
 @pytest.mark.slow
 def test_a_failure_halfway_leaves_nothing(catalog: Catalog, table: LanceDataset) -> None:
     (file,) = table.get_fragments()[5].data_files()
