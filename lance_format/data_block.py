@@ -79,6 +79,11 @@ class FixedWidthBlock:
         """The bytes of all values."""
         return (self.num_values * self.bits_per_value + 7) // 8
 
+    @property
+    def words(self) -> npt.NDArray[Any]:
+        """The values, of 8, 16, 32 or 64 bits, as unsigned integers."""
+        return self.data[: self.size_bytes].view(f"<u{self.bytes_per_value}")
+
     def take(self, indices: DictionaryIndices) -> FixedWidthBlock:
         """Gather values; `indices` are integers of any width and lie within the block."""
         width = self.bytes_per_value
@@ -87,7 +92,7 @@ class FixedWidthBlock:
             bits = self.data[indices >> 3] >> (indices & 7).astype(np.uint8) & 1
             data = np.packbits(bits, bitorder="little")
         elif width in (1, 2, 4, 8):
-            words = self.data[: self.size_bytes].view(f"<u{width}")
+            words = self.words
             out = empty(indices.size, words.dtype)
             gather_words(words, indices, out)
             data = out.view(np.uint8)
@@ -313,7 +318,7 @@ class DictionaryBlock:
     @property
     def words(self) -> npt.NDArray[Any]:
         """The indices, as uint8, uint16, uint32 or uint64."""
-        return self.indices.data[: self.indices.size_bytes].view(f"<u{self.indices.bytes_per_value}")
+        return self.indices.words
 
     def take(self, indices: DictionaryIndices) -> DictionaryBlock:
         """Gather values; `indices` are integers of any width and lie within the block."""

@@ -162,4 +162,4 @@ def words_of(decoded: DecodedArray, what: str) -> npt.NDArray[Any]:
     block = decoded.values
     if not isinstance(block, FixedWidthBlock) or block.bits_per_value not in (8, 16, 32, 64):
         raise CorruptFileError(f"the {what} of a page are not words of 8, 16, 32 or 64 bits")
-    return block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")
+    return block.words

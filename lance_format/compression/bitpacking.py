@@ -146,9 +146,8 @@ def measure(block: FixedWidthBlock) -> tuple[Counts, int]:
     block : FixedWidthBlock
         At least one value; `bits_per_value` is one of `WORD_BITS`.
     """
-    words = block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")
     widths = np.empty(-(-block.num_values // BLOCK_VALUES), np.int64)
-    num_runs = kernels.measure_words(words, widths)
+    num_runs = kernels.measure_words(block.words, widths)
     return widths, num_runs
 
 

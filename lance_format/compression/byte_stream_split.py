@@ -68,10 +68,9 @@ def parse(encoding: encodings_pb2.CompressiveEncoding) -> ByteStreamSplitDecompr
 
 def compress(block: FixedWidthBlock, chunk_bytes: int = CHUNK_BYTES) -> CompressedChunks:
     """Split a block into chunks of planes; `chunk_bytes` is a power of two."""
-    words = block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")
     num_values = flat.chunk_counts(block.num_values, chunk_bytes // block.bytes_per_value)
     out = empty(block.size_bytes, np.uint8)
-    kernels.split(words, num_values, out)
+    kernels.split(block.words, num_values, out)
     inner = encodings_pb2.ByteStreamSplit(values=flat.describe(block.bits_per_value))
     encoding = encodings_pb2.CompressiveEncoding(byte_stream_split=inner)
     return CompressedChunks((out,), (num_values * block.bytes_per_value,), num_values, encoding)

@@ -67,7 +67,7 @@ def split(block: DataBlock, max_items: int) -> IndexedPage | None:
     slots.fill(-1)
     indices = empty(block.num_values, "<u2" if max_items <= 2**16 else "<u4")
     if isinstance(block, FixedWidthBlock) and block.bits_per_value in (8, 16, 32, 64):
-        words = block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")
+        words = block.words
         distinct = empty(max_items, words.dtype)
         count = kernels.index_words(words, max_items, slots, distinct, indices)
         items: DataBlock = FixedWidthBlock(distinct[: max(count, 0)].view(np.uint8), block.bits_per_value, count)

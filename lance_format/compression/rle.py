@@ -177,24 +177,24 @@ class Runs:
     @classmethod
     def find(cls, block: FixedWidthBlock, num_runs: int) -> Runs:
         """Find the runs of a non-empty block that has so many."""
-        words = _words(block)
+        words = block.words
         values, ends = empty(num_runs, words.dtype), np.empty(num_runs, np.int64)
         kernels.find_runs(words, values, ends)
         return cls(FixedWidthBlock(values.view(np.uint8), block.bits_per_value, num_runs), ends)
 
     def num_not_zero(self) -> int:
         """Return the number of values that are not 0."""
-        return int(np.diff(self.ends, prepend=0)[_words(self.values) != 0].sum())
+        return int(np.diff(self.ends, prepend=0)[self.values.words != 0].sum())
 
     def expand(self) -> FixedWidthBlock:
         """Return the block that has these runs."""
-        words = np.repeat(_words(self.values), np.diff(self.ends, prepend=0))
+        words = np.repeat(self.values.words, np.diff(self.ends, prepend=0))
         return FixedWidthBlock(words.view(np.uint8), self.values.bits_per_value, words.size)
 
     def compress(self) -> CompressedChunks:
         """Encode the block that has these runs."""
         num_runs, num_values = self.ends.size, int(self.ends[-1])
-        words, width = _words(self.values), self.values.bytes_per_value
+        words, width = self.values.words, self.values.bytes_per_value
         max_runs = _MAX_CHUNK_BYTES // (width + 1)
         room = num_runs + num_values // MAX_RUN + num_values // max_runs * 2 + 2 * max_runs
         values, lengths = empty(room, words.dtype), empty(room, np.uint8)
@@ -229,7 +229,7 @@ def compress(block: FixedWidthBlock, num_runs: int) -> CompressedChunks:
 def block_sizes(block: FixedWidthBlock, num_values: Counts) -> Counts:
     """Return the bytes of chunks that `compress_blocks` encodes."""
     num_runs = np.empty(len(num_values), np.int64)
-    kernels.measure_blocks(_words(block), num_values, num_runs)
+    kernels.measure_blocks(block.words, num_values, num_runs)
     return np.asarray(_HEADER_BYTES + num_runs * (block.bytes_per_value + 1))
 
 
@@ -237,9 +237,5 @@ def compress_blocks(block: FixedWidthBlock, num_values: Counts) -> CompressedChu
     """Encode chunks of any number of values as blocks."""
     sizes = block_sizes(block, num_values)
     out = empty(int(sizes.sum()), np.uint8)
-    kernels.pack_blocks(_words(block), num_values, sizes, out)
+    kernels.pack_blocks(block.words, num_values, sizes, out)
     return CompressedChunks((out,), (sizes,), num_values, describe(block.bits_per_value))
-
-
-def _words(block: FixedWidthBlock) -> Bytes:
-    return block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")

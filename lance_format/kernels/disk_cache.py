@@ -274,8 +274,8 @@ def _source(directory: Path) -> str:
     if not paths:  # The package is in an archive.
         directory = next(path for path in (directory, *directory.parents) if path.is_file())
         paths = [directory]
-    facts = ((path, path.stat()) for path in paths)
-    return _digest_of_files(directory, tuple((path, fact.st_mtime_ns, fact.st_size) for path, fact in facts))
+    digests = [(path.relative_to(directory).as_posix(), _digest(path.read_bytes())) for path in paths]
+    return _short(repr((numba.__version__, llvmlite.__version__, digests)).encode())
 
 
 def _modules(directory: Path) -> Iterator[Path]:
@@ -284,12 +284,6 @@ def _modules(directory: Path) -> Iterator[Path]:
             yield path
         elif path.name not in _NO_ROOMS and path.is_dir():
             yield from _modules(path)
-
-
-@functools.lru_cache(maxsize=4)
-def _digest_of_files(directory: Path, files: tuple[tuple[Path, int, int], ...]) -> str:
-    digests = [(path.relative_to(directory).as_posix(), _digest(path.read_bytes())) for path, _, _ in files]
-    return _short(repr((numba.__version__, llvmlite.__version__, digests)).encode())
 
 
 def _digest(content: bytes) -> bytes:

@@ -193,9 +193,5 @@ def _is_constant_fixed(values: FixedWidthBlock, valid: Validity | None, first: i
     rows = values.data[: values.size_bytes].reshape(-1, width)
     if valid is None and (rows[-1] != rows[first]).any():
         return False
-    if width in (1, 2, 4, 8):
-        words = values.data[: values.size_bytes].view(f"<u{width}")
-        same = words == words[first]
-    else:
-        same = (rows == rows[first]).all(axis=1)
+    same = values.words == values.words[first] if width in (1, 2, 4, 8) else (rows == rows[first]).all(axis=1)
     return bool(same.all() if valid is None else same[valid].all())

@@ -3,7 +3,7 @@
 Encoding strategy document, "Compression". Statistics of the page estimate the size of each compression, and the
 smallest is chosen: for values of a fixed width flat, bit packing, runs or a dictionary; for byte strings variable, FSST
 or a dictionary. If the user requests zstd or LZ4 on top, a sample decides what it compresses. By default LZ4 is used
-only over repeating byte planes (`planes.py`), where it costs no time.
+only over repeating byte planes (`compression/planes.py`), where it costs no time.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _fill_nulls(block: FixedWidthBlock, definition: npt.NDArray[np.uint16]) -> F
         return block
     first = int((definition == 0).argmax())
     if block.bits_per_value in bitpacking.WORD_BITS:
-        values = block.data[: block.size_bytes].view(f"<u{block.bytes_per_value}")
+        values = block.words
         out = empty(values.size, values.dtype)
         kernels.fill_forward(values, definition, first, out)
         return FixedWidthBlock(out.view(np.uint8), block.bits_per_value, block.num_values)

@@ -6,8 +6,7 @@ File format document, "File Structure". Encodings are self-describing messages. 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
 from google.protobuf import any_pb2
@@ -17,11 +16,11 @@ from lance_format.array_encodings.legacy import LegacyPage
 from lance_format.byte_io import ByteRange
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.container.footer import MAX_ROWS
+from lance_format.file.container.small_messages import parsed_once
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import array_encodings_pb2, encodings_pb2, file_pb2
 from lance_format.version import FileVersion
 
-_REMEMBERED_BYTES = 4096  # of messages that are larger no parsed form is kept for other files
 _COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
 _PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
 _ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
@@ -95,8 +94,7 @@ def parse_column(data: bytes, file_size: int, version: FileVersion) -> ColumnMet
     NotSupportedError
         If it uses an encoding that cannot be read.
     """
-    parse = _parse_known_column if len(data) <= _REMEMBERED_BYTES else _parse_column
-    column, end = parse(data, version)
+    column, end = _parse_column(data, version)
     if end > file_size:
         _check_ranges(column, file_size)
     return column
@@ -112,15 +110,14 @@ def _check_ranges(column: ColumnMetadata, file_size: int) -> None:
                 )
 
 
+@parsed_once(64)
 def _parse_column(data: bytes, version: FileVersion) -> tuple[ColumnMetadata, int]:
     """Return the metadata of a column, and the offset at which its last buffer ends."""
     try:
         column = file_pb2.ColumnMetadata.FromString(data)
     except DecodeError as error:
         raise CorruptFileError(f"the column metadata is no valid protobuf message: {error}") from error
-    encoding = _direct(column.encoding, "column")
-    parse = _parse_known_column_encoding if len(encoding) <= _REMEMBERED_BYTES else _parse_column_encoding
-    zone_index, is_blob = parse(encoding)
+    zone_index, is_blob = _parse_column_encoding(_direct(column.encoding, "column"))
     if is_blob and not version.has_array_encodings:
         raise NotSupportedError(f"column encoding 'blob' cannot be read in a file of format {version}")
     buffers = _ranges(column.buffer_offsets, column.buffer_sizes, "column")
@@ -133,10 +130,7 @@ def _parse_column(data: bytes, version: FileVersion) -> tuple[ColumnMetadata, in
     return ColumnMetadata(pages, buffers, is_blob, zone_index), end
 
 
-_parse_known_column = functools.lru_cache(maxsize=64)(_parse_column)
-"""Small files of a table often have the very same columns."""
-
-
+@parsed_once(64)
 def _parse_column_encoding(data: bytes) -> tuple[ZoneIndexEntry | None, bool]:
     """Return where the zone index of a column is, of which the outermost counts, and whether its values are blobs."""
     encoding = _parse_encoding(data, _COLUMN_ENCODING_URL, encodings_pb2.ColumnEncoding, "column")
@@ -147,9 +141,6 @@ def _parse_column_encoding(data: bytes) -> tuple[ZoneIndexEntry | None, bool]:
         position = position or ZoneIndexEntry(found.rows_per_zone, found.zone_map_buffer.buffer_index, in_file)
         encoding = found.inner
     return position, encoding.WhichOneof("column_encoding") == "blob"
-
-
-_parse_known_column_encoding = functools.lru_cache(maxsize=64)(_parse_column_encoding)
 
 
 def _ranges(offsets: Sequence[int], sizes: Sequence[int], what: str) -> tuple[ByteRange, ...]:
@@ -169,11 +160,8 @@ def _layout_kind(version: FileVersion) -> tuple[str, type[PageEncoding]]:
 
 
 def _parse_page(page: file_pb2.ColumnMetadata.Page, url: str, kind: type[PageEncoding]) -> PageMetadata:
-    data = _direct(page.encoding, "page")
-    parse: Callable[..., PageEncoding] = _parse_known_encoding if len(data) <= _REMEMBERED_BYTES else _parse_encoding
-    return PageMetadata(
-        _ranges(page.buffer_offsets, page.buffer_sizes, "page"), page.length, parse(data, url, kind, "page")
-    )
+    layout = _parse_encoding(_direct(page.encoding, "page"), url, kind, "page")
+    return PageMetadata(_ranges(page.buffer_offsets, page.buffer_sizes, "page"), page.length, layout)
 
 
 def _direct(encoding: file_pb2.Encoding, what: str) -> bytes:
@@ -184,8 +172,9 @@ def _direct(encoding: file_pb2.Encoding, what: str) -> bytes:
     return encoding.direct.encoding
 
 
+@parsed_once(64)
 def _parse_encoding(data: bytes, url: str, kind: type[_EncodingT], what: str) -> _EncodingT:
-    """Parse an encoding, which must not be modified; only the part of its type name after the slash counts."""
+    """Parse an encoding; only the part of its type name after the slash counts."""
     try:
         wrapped = any_pb2.Any.FromString(data)
         if wrapped.type_url != url and wrapped.type_url.rpartition("/")[2] != url.rpartition("/")[2]:
@@ -193,10 +182,6 @@ def _parse_encoding(data: bytes, url: str, kind: type[_EncodingT], what: str) ->
         return kind.FromString(wrapped.value)
     except DecodeError as error:
         raise CorruptFileError(f"the encoding of a {what} is no valid protobuf message: {error}") from error
-
-
-_parse_known_encoding = functools.lru_cache(maxsize=64)(_parse_encoding)
-"""Pages of a column, and those of small files of a table, often have the very same one."""
 
 
 def serialize_column(

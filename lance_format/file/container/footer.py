@@ -27,6 +27,7 @@ from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.datatypes import UNASSIGNED, Field, Schema, parse_schema, serialize_fields, serialize_metadata
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.container.scheduler import fetch
+from lance_format.file.container.small_messages import parsed_once
 from lance_format.file.container.zone_entries import CHECKSUMS_KEY, names_zones, without_zones
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import file_pb2
@@ -45,7 +46,6 @@ _MAGIC = b"LANC"
 MAX_TAIL_BYTES = 64 * 1024
 """Bytes to read of the end of an unknown file."""
 _RANGE_BYTES = 128
-_REMEMBERED_BYTES = 4096  # of messages that are larger no parsed form is kept for other files
 _PARSED_BYTES = 10  # Memory of a schema per byte of its message.
 MAX_ROWS = 2**48
 """Limit that keeps sums of rows, and products with the size of a value, within 64 bits."""
@@ -218,11 +218,11 @@ def read_metadata(tail: TailReader, version: FileVersion) -> FileMetadata:
     if not global_buffers:
         raise CorruptFileError("the file has no global buffer, and so no schema")
     (descriptor,) = tail.read(global_buffers[:1])
-    parse = _parse_known_descriptor if len(descriptor) <= _REMEMBERED_BYTES else _parse_descriptor
-    schema, num_rows, zones = parse(descriptor)
+    schema, num_rows, zones = _parse_descriptor(descriptor)
     return FileMetadata(version, schema, num_rows, columns, global_buffers, zones)
 
 
+@parsed_once(16)
 def _parse_descriptor(data: bytes) -> tuple[Schema, int, Mapping[bytes, bytes]]:
     """Return the schema without the locations of statistics, the number of rows, and these locations."""
     descriptor = _parse_message(data)
@@ -231,10 +231,6 @@ def _parse_descriptor(data: bytes) -> tuple[Schema, int, Mapping[bytes, bytes]]:
         raise CorruptFileError(f"the file says that it has {descriptor.length} rows of {len(schema.fields)} columns")
     zones = {key: value for key, value in schema.metadata.items() if names_zones(key) and key != CHECKSUMS_KEY}
     return Schema(schema.fields, without_zones(schema.metadata)), descriptor.length, zones
-
-
-_parse_known_descriptor = functools.lru_cache(maxsize=16)(_parse_descriptor)
-"""Small files of a table often have the very same one."""
 
 
 def _without_parts_of_blobs(fields: Sequence[file_pb2.Field]) -> list[file_pb2.Field]:

@@ -125,15 +125,13 @@ def _collect(symbols: U64, lengths: U8, count: int, singles: U32, pairs: U32, wo
 @kernel
 def _choose(words: U64, sizes: U8, gains: I64, symbols: U64, lengths: U8, taken: U8) -> int:
     """Choose the candidates of the highest gains, at most one per slot; return their number."""
+    slots = np.empty(sizes.size, np.int64)
     num_found = 0
     for slot in range(sizes.size):
-        num_found += sizes[slot] != 0
-    found = np.empty(num_found, np.int64)
-    position = 0
-    for slot in range(sizes.size):
         if sizes[slot] != 0:
-            found[position] = slot
-            position += 1
+            slots[num_found] = slot
+            num_found += 1
+    found = slots[:num_found]
     order = found[np.argsort(gains[found], kind="mergesort")]
     taken[:] = np.uint8(0)
     count = 0
