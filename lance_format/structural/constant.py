@@ -164,7 +164,7 @@ class ConstantPage:
         if self._inline is None and self._value_range is None:
             return decoded
         if self._inline is not None:
-            scalars = [page.layout.constant_layout.inline_value for page in pages]
+            scalars = [page.inline_value for page in pages]
         else:
             places = [(page.base + page.buffers[0].offset, page.buffers[0].size) for page in pages]
             scalars = [data[start : start + size].tobytes() for start, size in places]

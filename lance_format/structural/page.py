@@ -124,6 +124,8 @@ class PlacedPage:
         See `PageDescription`.
     base : int
         Offset of the file in memory, a multiple of 8.
+    value : bytes, optional
+        The inline value of a constant page, instead of that of `layout`, which many pages share.
     """
 
     layout: encodings_pb2.PageLayout
@@ -131,6 +133,25 @@ class PlacedPage:
     num_rows: int
     large_chunks: bool
     base: int
+    value: bytes | None = None
+
+    @property
+    def inline_value(self) -> bytes:
+        """The inline value of a constant page."""
+        return self.layout.constant_layout.inline_value if self.value is None else self.value
+
+    @property
+    def whole_layout(self) -> encodings_pb2.PageLayout:
+        """The layout of this very page."""
+        return self.layout if self.value is None else with_value(self.layout, self.value)
+
+
+def with_value(layout: encodings_pb2.PageLayout, value: bytes) -> encodings_pb2.PageLayout:
+    """Return the layout of a constant page with another inline value."""
+    found = encodings_pb2.PageLayout()
+    found.CopyFrom(layout)
+    found.constant_layout.inline_value = value
+    return found
 
 
 class Page(Protocol):

@@ -77,7 +77,7 @@ def decode_group(pages: Sequence[PlacedPage], data: Bytes, shape: ValueShape) ->
 
 
 def _parse(page: PlacedPage, shape: ValueShape) -> Page:
-    return parse_page(page.layout, PageDescription(page.buffers, page.num_rows, page.large_chunks), shape)
+    return parse_page(page.whole_layout, PageDescription(page.buffers, page.num_rows, page.large_chunks), shape)
 
 
 def _decode(page: Page, placed: PlacedPage, data: Bytes) -> DecodedRows:

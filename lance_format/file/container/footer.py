@@ -210,16 +210,23 @@ def read_metadata(tail: TailReader, version: FileVersion) -> FileMetadata:
         _locate_table(columns_at, num_columns, size, "column"),
         _locate_table(globals_at, num_globals, size, "global buffer"),
     ]
-    column_table, global_table = tail.read(tables)
-    columns, listed = RangeTable(column_table), RangeTable(global_table)
-    columns.check(size, "column", columns_at)
-    listed.check(size, "global buffer", globals_at)
-    global_buffers = tuple(listed)
-    if not global_buffers:
-        raise CorruptFileError("the file has no global buffer, and so no schema")
+    columns, global_buffers = _parse_tables(b"".join(tail.read(tables)), tables[0], tables[1], size)
     (descriptor,) = tail.read(global_buffers[:1])
     schema, num_rows, zones = _parse_descriptor(descriptor)
     return FileMetadata(version, schema, num_rows, columns, global_buffers, zones)
+
+
+@parsed_once(64)
+def _parse_tables(
+    data: bytes, column_table: ByteRange, global_table: ByteRange, file_size: int
+) -> tuple[RangeTable, tuple[ByteRange, ...]]:
+    """Return the ranges of the columns, and of the global buffers, given both tables and where they are."""
+    columns, listed = RangeTable(data[: column_table.size]), RangeTable(data[column_table.size :])
+    columns.check(file_size, "column", column_table.offset)
+    listed.check(file_size, "global buffer", global_table.offset)
+    if not len(listed):
+        raise CorruptFileError("the file has no global buffer, and so no schema")
+    return columns, tuple(listed)
 
 
 @parsed_once(16)

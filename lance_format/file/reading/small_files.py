@@ -25,6 +25,7 @@ from lance_format.file.columns.projection import ColumnProjection
 from lance_format.file.container.block_sums import find_mismatch
 from lance_format.file.container.column_metadata import PageMetadata, parse_column
 from lance_format.file.container.footer import TailReader, read_metadata, read_version
+from lance_format.file.container.inline_values import Surroundings
 from lance_format.file.container.seal import Seal
 from lance_format.file.reading.batches import to_batch
 from lance_format.file.reading.file_end import Verification, read_verified_seal
@@ -34,9 +35,13 @@ from lance_format.proto import encodings_pb2
 from lance_format.structural.page import PlacedPage
 from lance_format.structural.row_index import expand_ranges
 from lance_format.structural.together import decode_group, group_pages
+from lance_format.version import FileVersion
 
-_Pages: TypeAlias = tuple[Sequence[Sequence[PageMetadata]], bool]
-"""The pages of each wanted column of a file, and whether its chunk tables have large words."""
+_Column: TypeAlias = tuple[Sequence[PageMetadata], bytes | None]
+"""The pages of a column; the inline value of the only one, if its layout has that of another file."""
+
+_Pages: TypeAlias = tuple[Sequence[_Column], bool]
+"""The wanted columns of a file, and whether its chunk tables have large words."""
 
 _ALIGNMENT = 64
 _MOST_BYTES = 64 * 1024 * 1024
@@ -93,8 +98,8 @@ def read_small_files(
         The rows of these files, in order; None if there are none.
     """
     leaves = [found for projection in projections for found in projection.leaves]
-    numbers = [number for _, number in leaves]
-    found = [_open(file, numbers) for file in files]
+    columns = _ColumnParser([number for _, number in leaves])
+    found = [_open(file, columns) for file in files]
     opened = [(file, columns) for file, columns in zip(files, found, strict=True) if columns is not None]
     num_rows = sum(file.num_rows for file, _ in opened)
     if opened and num_rows * max((leaf.slot_bytes for leaf, _ in leaves), default=0) <= _MOST_BYTES:
@@ -104,7 +109,33 @@ def read_small_files(
     return [False] * len(files), None
 
 
-def _open(file: SmallFile, numbers: Sequence[int]) -> _Pages | None:
+class _ColumnParser:
+    """Parses the metadata of some columns, which files often have in common, or but for the only value.
+
+    Parameters
+    ----------
+    numbers : sequence of int
+        The numbers of the columns.
+    """
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self.numbers = numbers
+        self._known: dict[tuple[int, FileVersion], Surroundings] = {}
+
+    def parse(self, number: int, data: bytes, file_size: int, version: FileVersion) -> _Column:
+        """Return the pages of a column, given its metadata; see `parse_column`."""
+        known = self._known.get((number, version))
+        value = None if known is None else known.value_in(data)
+        if known is not None and value is not None:
+            return known.pages, value
+        pages = parse_column(data, file_size, version).pages
+        found = Surroundings.of(data, pages, version)
+        if found is not None:
+            self._known[number, version] = found
+        return pages, None
+
+
+def _open(file: SmallFile, columns: _ColumnParser) -> _Pages | None:
     """Verify a file, and find the pages of some of its columns; None if it is better read for itself."""
     tail = TailReader(MemoryReader(file.path, file.data), file.data)
     try:
@@ -115,17 +146,21 @@ def _open(file: SmallFile, numbers: Sequence[int]) -> _Pages | None:
         if version.has_page_table or version.has_array_encodings:
             return None
         metadata = read_metadata(tail, version)
+        numbers = columns.numbers
         if metadata.num_rows != file.num_rows or not all(0 <= number < metadata.num_columns for number in numbers):
             return None
         messages = tail.read([metadata.columns[number] for number in numbers])
-        columns = [parse_column(message, len(file.data), version) for message in messages]
+        found = [
+            columns.parse(number, message, len(file.data), version)
+            for number, message in zip(numbers, messages, strict=True)
+        ]
     except LanceError:
         return None
-    for column in columns:
-        sizes = [page.num_rows for page in column.pages]
+    for pages, _ in found:
+        sizes = [page.num_rows for page in pages]
         if sum(sizes) != file.num_rows or not all(sizes):
             return None
-    return [column.pages for column in columns], version.has_large_chunks
+    return found, version.has_large_chunks
 
 
 def _is_intact(data: bytes, seal: Seal) -> bool:
@@ -141,10 +176,10 @@ def _decode(opened: Sequence[tuple[SmallFile, _Pages]], leaves: Sequence[Leaf]) 
     pages: list[list[PlacedPage]] = [[] for _ in leaves]
     pieces, base = [], 0
     for file, (columns, large_chunks) in opened:
-        for placed, column in zip(pages, columns, strict=True):
+        for placed, (column, value) in zip(pages, columns, strict=True):
             for page in column:
                 assert isinstance(page.layout, encodings_pb2.PageLayout)
-                placed.append(PlacedPage(page.layout, page.buffers, page.num_rows, large_chunks, base))
+                placed.append(PlacedPage(page.layout, page.buffers, page.num_rows, large_chunks, base, value))
         fill = -len(file.data) % _ALIGNMENT
         pieces += [file.data, bytes(fill)]
         base += len(file.data) + fill

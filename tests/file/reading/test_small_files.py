@@ -115,3 +115,28 @@ def test_files_of_different_versions(tmp_path: Path) -> None:
     assert rows is not None
     assert rows.to_pydict() == {"a": [1, 2, 1, 2]}
     assert read_small_files(files[:1], _projections(files[1])) == ([False], None)
+
+
+@pytest.mark.parametrize("type_", [pa.int8(), pa.uint16(), pa.int64(), pa.float32(), pa.bool_(), pa.decimal128(38, 0)])
+def test_files_that_differ_in_their_only_value(type_: pa.DataType, tmp_path: Path) -> None:
+    values = [0, 1, 2, 5, 10, 18, 26, 34, 42, 50, 66, 98, 100, 127]  # Many are tags and lengths in the metadata, too.
+    if type_ == pa.bool_():
+        values = [value % 3 == 0 for value in values]
+    columns = [[value, None, value, values[-1]] for value in values]
+    tables = [
+        pa.table({name: pa.array([value] * rows, type_) for name, value in zip("abcd", column, strict=True)})
+        for rows in (1, 3)
+        for column in columns
+    ]
+    _check(tables, tmp_path, "2.2")
+
+
+def test_a_value_that_the_rest_of_the_metadata_has_too(tmp_path: Path) -> None:
+    files = [
+        _write(tmp_path / f"{number}.lance", pa.table({"a": pa.array([value] * 300, pa.binary(4))}), "2.2")
+        for number, value in enumerate([b"lanc", b"e.en", b"21.P", b"abcd"])
+    ]
+    is_read, rows = read_small_files(files, _projections(files[0]))
+    assert all(is_read)
+    assert rows is not None
+    assert rows.column(0).to_pylist() == [value for value in [b"lanc", b"e.en", b"21.P", b"abcd"] for _ in range(300)]
