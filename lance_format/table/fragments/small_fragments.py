@@ -6,7 +6,7 @@ Only whole fragments without deleted rows are read so. A fragment that is damage
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -48,7 +48,7 @@ def _has_levels(file: DataFile) -> bool:
 
 def read_small_fragments(
     scans: Sequence[FragmentReader], schema: Schema, counter: ReadCounter
-) -> list[pa.RecordBatch | None]:
+) -> Iterator[tuple[list[int], pa.RecordBatch]]:
     """Read some columns of all rows of small fragments.
 
     Parameters
@@ -58,52 +58,43 @@ def read_small_fragments(
         The columns, in output order.
     counter : ReadCounter
 
-    Returns
-    -------
-    list of pa.RecordBatch or None
-        The rows of each fragment; None for one that has to be read for itself.
+    Yields
+    ------
+    (list of int, pa.RecordBatch)
+        Positions of fragments, and their rows in this order. Others have to be read for themselves.
     """
-    found: list[pa.RecordBatch | None] = [None] * len(scans)
     groups: dict[ColumnParts, list[int]] = {}
     for position, scan in enumerate(scans):
         groups.setdefault(column_parts(schema, scan.fragment.files, scan.table), []).append(position)
     for parts, positions in groups.items():
-        _read_alike(parts, scans, positions, counter, found)
-    return found
+        found = _read_alike(parts, {position: scans[position] for position in positions}, counter)
+        if found is not None:
+            yield found
 
 
 def _read_alike(
-    parts: ColumnParts,
-    scans: Sequence[FragmentReader],
-    positions: Sequence[int],
-    counter: ReadCounter,
-    found: list[pa.RecordBatch | None],
-) -> None:
-    """Read fragments whose files hold the columns alike."""
-    if len(positions) < 2 or not parts.held or not all(map(can_read_together, parts.held.values())):
-        return
+    parts: ColumnParts, scans: Mapping[int, FragmentReader], counter: ReadCounter
+) -> tuple[list[int], pa.RecordBatch] | None:
+    """Read fragments whose files hold the columns alike; see `read_small_fragments`."""
+    if len(scans) < 2 or not parts.held or not all(map(can_read_together, parts.held.values())):
+        return None
     files = {}
-    for position in positions:
-        loaded = _load(scans[position], list(parts.held), counter)
+    for position, scan in scans.items():
+        loaded = _load(scan, list(parts.held), counter)
         if loaded is not None:
             files[position] = loaded
     pieces: list[pa.RecordBatch] = []
     for number, projections in enumerate(parts.held.values()):
         is_read, rows = read_small_files([loaded[number] for loaded in files.values()], projections)
         if rows is None or (pieces and not all(is_read)):
-            return
+            return None
         if not all(is_read):
             files = {position: file for (position, file), good in zip(files.items(), is_read, strict=True) if good}
         pieces.append(rows)
     try:
-        whole = parts.assemble(pieces, pieces[0].num_rows)
+        return list(files), parts.assemble(pieces, pieces[0].num_rows)
     except LanceError:
-        return
-    row = 0
-    for position in files:
-        num_rows = scans[position].fragment.physical_rows
-        found[position] = whole.slice(row, num_rows)
-        row += num_rows
+        return None
 
 
 def _load(scan: FragmentReader, numbers: Sequence[int], counter: ReadCounter) -> list[SmallFile] | None:

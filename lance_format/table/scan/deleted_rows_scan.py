@@ -14,7 +14,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_format.table.scan.metrics import ScanMeter
 from lance_format.table.scan.options import ScanOptions
-from lance_format.table.scan.scanned_fragment import ScannedRows, Window
+from lance_format.table.scan.scanned_fragment import JoinedRows, Window, by_fragment
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.tasks import FragmentRanges
 from lance_format.table.versions.table_version import TableVersion
@@ -55,12 +55,12 @@ class DeletedRowsScanner(LanceScanner):
 
     def _read_fragments(
         self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter
-    ) -> Iterator[ScannedRows]:
-        for batch, rows in super()._read_fragments(fragments, window, meter):
+    ) -> Iterator[JoinedRows]:
+        for batch, rows in by_fragment(super()._read_fragments(fragments, window, meter)):
             scan = dataclasses.replace(rows.scan, fragment=self._stored[rows.scan.fragment.id])
             gone = np.isin(rows.offsets, scan.deleted_rows())
             missing = pa.scalar(None, pa.uint64())
             for name in self._named:
                 position = batch.schema.get_field_index(name)
                 batch = batch.set_column(position, name, pc.if_else(pa.array(gone), missing, batch.column(position)))
-            yield batch, rows
+            yield JoinedRows(batch, (rows,))

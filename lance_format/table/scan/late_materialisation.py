@@ -104,12 +104,12 @@ def materialise_together(
     pending: list[ScannedRows] = []
     size_bytes = 0
     small = [(fragment.scan, ranges, fragment.position) for fragment, ranges in group]
-    known = read_together(small, read, pace.tested_rows, counter, late.opened)
-    for (fragment, ranges), rows in zip(group, known, strict=True):
+    for members, joined in read_together(small, read, pace.tested_rows, counter, late.opened):
         if window.is_over:
             return
-        pace.num_seen += ranges.num_rows
-        for found in [rows] if rows else fragment.read(read, ranges, batch_size=pace.tested_rows):
+        pace.num_seen += sum(ranges.num_rows for _, ranges in group[members])
+        fragment, ranges = group[members.start]
+        for found in joined.split() if joined else fragment.read(read, ranges, batch_size=pace.tested_rows):
             pending.append(found)
             size_bytes += found[0].nbytes
         if size_bytes >= TESTED_BYTES:

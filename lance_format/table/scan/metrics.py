@@ -12,7 +12,7 @@ from lance_format.object_store import ReadCounter
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.scan.pace import Pace
 from lance_format.table.scan.pruning.index_pruning import PrunedFragments
-from lance_format.table.scan.scanned_fragment import ScannedRows
+from lance_format.table.scan.scanned_fragment import JoinedRows
 from lance_format.table.scan.stages import Stages
 
 _LOGGER = logging.getLogger("lance_format.scan")
@@ -122,12 +122,12 @@ class ScanMeter:
         self.rows_scanned += self.pace.num_seen
         self.pace = pace
 
-    def metered(self, rows: Iterable[ScannedRows], scans: Iterable[FragmentReader]) -> Iterator[ScannedRows]:
+    def metered(self, found: Iterable[JoinedRows], scans: Iterable[FragmentReader]) -> Iterator[JoinedRows]:
         """Count fragments, and their rows that are returned."""
         self.scanned.update(scan.fragment.id for scan in scans)
-        for batch, live in rows:
-            self.rows_returned += batch.num_rows
-            yield batch, live
+        for joined in found:
+            self.rows_returned += joined.batch.num_rows
+            yield joined
 
     def metrics(self) -> ScanMetrics:
         """Return the counts so far."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,43 @@ _FEW_ROWS = 1024
 """Ranges of a larger fragment that are shorter on average are read together, like single rows."""
 
 ScannedRows = tuple[pa.RecordBatch, LiveRows]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedRows:
+    """Rows of one fragment, or of several that follow each other.
+
+    Parameters
+    ----------
+    batch : pa.RecordBatch
+    parts : sequence of LiveRows
+        The rows of each fragment, in order.
+    """
+
+    batch: pa.RecordBatch
+    parts: Sequence[LiveRows]
+
+    @classmethod
+    def of_one(cls, found: ScannedRows) -> JoinedRows:
+        """Return the rows of one fragment."""
+        batch, rows = found
+        return cls(batch, (rows,))
+
+    def split(self) -> Iterator[ScannedRows]:
+        """Yield the rows of each fragment."""
+        if len(self.parts) == 1:
+            yield self.batch, self.parts[0]
+            return
+        start = 0
+        for rows in self.parts:
+            yield self.batch.slice(start, rows.offsets.size), rows
+            start += rows.offsets.size
+
+
+def by_fragment(found: Iterable[JoinedRows]) -> Iterator[ScannedRows]:
+    """Yield the rows of each fragment."""
+    for joined in found:
+        yield from joined.split()
 
 
 @dataclass(slots=True)
@@ -111,7 +148,7 @@ def read_together(
     batch_size: int,
     counter: ReadCounter,
     opened: OpenFiles = NONE_OPEN,
-) -> list[ScannedRows | None]:
+) -> list[tuple[slice, JoinedRows | None]]:
     """Read some columns of small fragments, and of fragments with few wanted rows, at once.
 
     Parameters
@@ -121,17 +158,18 @@ def read_together(
     schema : Schema
         The columns.
     batch_size : int
-        Maximum number of rows per fragment.
+        Maximum number of rows per batch.
     counter : ReadCounter
     opened : mapping of int to FragmentFiles
         See `take_fragments`.
 
     Returns
     -------
-    list
-        The rows of each fragment; None for one that has to be opened.
+    list of (slice, JoinedRows or None)
+        Which of the fragments, in order, and their rows; None for one fragment that has to be opened.
     """
-    found: list[ScannedRows | None] = [None] * len(fragments)
+    found: dict[int, JoinedRows] = {}
+    read: set[int] = set()
     small = [
         number
         for number, (scan, ranges, _) in enumerate(fragments)
@@ -140,15 +178,14 @@ def read_together(
         and ranges.is_all_of(scan.fragment.physical_rows)
     ]
     if len(small) > 1:
-        batches = read_small_fragments([fragments[number][0] for number in small], schema, counter)
-        for number, batch in zip(small, batches, strict=True):
-            if batch is not None:
-                scan, _, position = fragments[number]
-                found[number] = batch, LiveRows(scan, np.arange(batch.num_rows), position)
+        for positions, batch in read_small_fragments([fragments[number][0] for number in small], schema, counter):
+            numbers = [small[position] for position in positions]
+            read.update(numbers)
+            found.update(_join(numbers, [_all_rows(*fragments[number]) for number in numbers], batch, batch_size))
     few = [
         number
         for number, (scan, ranges, _) in enumerate(fragments)
-        if found[number] is None and _are_single(scan, ranges) and ranges.num_rows <= batch_size
+        if number not in read and _are_single(scan, ranges) and ranges.num_rows <= batch_size
     ]
     if len(few) > 1:
         wanted = [
@@ -157,10 +194,49 @@ def read_together(
         ]
         whole = take_alike(wanted, schema, counter, opened)
         if whole is not None:
-            starts = itertools.accumulate((rows.offsets.size for rows in wanted), initial=0)
-            for number, rows, start in zip(few, wanted, starts, strict=False):
-                found[number] = whole.slice(start, rows.offsets.size), rows
-    return found
+            found.update(_join(few, wanted, whole, batch_size))
+    joined: list[tuple[slice, JoinedRows | None]] = []
+    stop = 0
+    while stop < len(fragments):
+        start, rows = stop, found.get(stop)
+        stop += 1 if rows is None else len(rows.parts)
+        joined.append((slice(start, stop), rows))
+    return joined
+
+
+def _all_rows(scan: FragmentReader, ranges: RowRanges, position: int) -> LiveRows:
+    """Return the rows of a fragment without deleted ones."""
+    return LiveRows(scan, functools.partial(np.arange, ranges.num_rows), position)
+
+
+def _join(
+    numbers: Sequence[int], parts: Sequence[LiveRows], batch: pa.RecordBatch, batch_size: int
+) -> Iterator[tuple[int, JoinedRows]]:
+    """Divide a batch of the rows of some fragments where others are in between, or where it is too long.
+
+    Parameters
+    ----------
+    numbers : sequence of int
+        The number of each fragment, ascending.
+    parts : sequence of LiveRows
+        At most `batch_size` rows of each.
+    batch : pa.RecordBatch
+        The rows of all.
+    batch_size : int
+
+    Yields
+    ------
+    (int, JoinedRows)
+        The number of the first fragment, and the rows of it and the next ones.
+    """
+    first = start = stop = 0
+    for position, rows in enumerate(parts):
+        size = rows.offsets.size
+        if first < position and (numbers[position] != numbers[position - 1] + 1 or stop + size - start > batch_size):
+            yield numbers[first], JoinedRows(batch.slice(start, stop - start), parts[first:position])
+            first, start = position, stop
+        stop += size
+    yield numbers[first], JoinedRows(batch.slice(start, stop - start), parts[first:])
 
 
 def _are_single(scan: FragmentReader, ranges: RowRanges) -> bool:

@@ -36,7 +36,15 @@ from lance_format.table.scan.pruning.index_pruning import PrunedFragments, prune
 from lance_format.table.scan.pruning.row_lookup import RowLookup
 from lance_format.table.scan.pruning.statistics_pruning import PrunedOnce, is_pruned_ahead, prune_ahead
 from lance_format.table.scan.row_ranges import RowRanges
-from lance_format.table.scan.scanned_fragment import OpenFragment, ScannedRows, Window, clip, read_together
+from lance_format.table.scan.scanned_fragment import (
+    JoinedRows,
+    OpenFragment,
+    ScannedRows,
+    Window,
+    by_fragment,
+    clip,
+    read_together,
+)
 from lance_format.table.scan.stages import Stages
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, Candidates, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.versions.belonging import check_belongs
@@ -121,7 +129,7 @@ class LanceScanner:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows in order, as a stream."""
-        found = (self._projection.apply(batch) for batch, _ in self.matching())
+        found = self._applied(self._matching())
         yield from of_equal_size(found, self._batch_size) if self._options.strict_batch_size else found
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -184,7 +192,7 @@ class LanceScanner:
             If a cleanup has removed files of the version.
         """
         if self._projection.filter is not None:
-            return sum(batch.num_rows for batch, _ in self.matching())
+            return sum(joined.batch.num_rows for joined in self._matching())
         check_belongs(self._table.directory, self._table.manifest)
         total = max(int(self._table.num_rows(self._fragments).sum()) - self._options.offset, 0)
         return total if self._options.limit is None else min(total, self._options.limit)
@@ -196,6 +204,9 @@ class LanceScanner:
 
     def matching(self) -> Iterator[ScannedRows]:
         """Read the rows that pass the filter and the window, with all columns that outputs need."""
+        yield from by_fragment(self._matching())
+
+    def _matching(self) -> Iterator[JoinedRows]:
         window = Window(self._options.offset, self._options.limit)
         yield from self._read(self._whole(), window, self._meter(window))
 
@@ -265,8 +276,7 @@ class LanceScanner:
         InvalidInputError
             If the table has no such rows.
         """
-        for batch, _ in self.matching_in(task):
-            yield self._projection.apply(batch)
+        yield from self._applied(self._matching_in(task))
 
     def read_rows(self, fragment_id: int, offsets: RowOffsets | None = None) -> Iterator[pa.RecordBatch]:
         """Read live rows of one fragment that pass the filter.
@@ -291,11 +301,13 @@ class LanceScanner:
         ranges = RowRanges.whole(scan.physical_rows()) if offsets is None else RowRanges.of_rows(offsets)
         window = Window(0, None)
         meter = ScanMeter(Pace.start(self._batch_size, window, self._projection.filter), 1, ranges.num_rows)
-        for batch, _ in self._read([(scan, ranges.intersect(self._selected(scan)))], window, meter):
-            yield self._projection.apply(batch)
+        yield from self._applied(self._read([(scan, ranges.intersect(self._selected(scan)))], window, meter))
 
     def matching_in(self, task: ScanTask) -> Iterator[ScannedRows]:
         """Read the matching rows of a task; see `matching`."""
+        yield from by_fragment(self._matching_in(task))
+
+    def _matching_in(self, task: ScanTask) -> Iterator[JoinedRows]:
         window = Window(0, None if self._projection.filter is None else self._options.limit)
         yield from self._read(self._ranges_of(task), window, self._task_meter(task, window))
 
@@ -344,7 +356,7 @@ class LanceScanner:
             if len(wanted):
                 yield scan, wanted
 
-    def _read(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[ScannedRows]:
+    def _read(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[JoinedRows]:
         """Read ranges of physical rows, and report the metrics at the end."""
         with self._reporting(meter):
             yield from self._read_fragments(fragments, window, meter)
@@ -359,7 +371,7 @@ class LanceScanner:
 
     def _read_fragments(
         self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter
-    ) -> Iterator[ScannedRows]:
+    ) -> Iterator[JoinedRows]:
         projection = self._projection
         if projection.filter is not None:
             yield from self._read_filtered(fragments, window, meter)
@@ -368,23 +380,33 @@ class LanceScanner:
         ahead = opened_ahead(self._within(fragments, window), source, meter.reads, is_limited=limited)
         for group in small_together(ahead, pace):
             placed = [(scan, ranges, self._position(scan)) for scan, ranges in group]
-            together = read_together(placed, source, self._batch_size, meter.reads)
-            for (scan, ranges), known in zip(group, together, strict=True):
-                meter.rows_scanned += ranges.num_rows
-                found = self._read_one(scan, ranges, meter) if known is None else [known]
-                for batch, rows in meter.metered(found, [scan]):
-                    yield projection.complete(batch, rows), rows
+            for members, known in read_together(placed, source, self._batch_size, meter.reads):
+                meter.rows_scanned += sum(ranges.num_rows for _, ranges in group[members])
+                found = self._read_one(group[members.start], meter) if known is None else [known]
+                yield from self._completed(meter.metered(found, [scan for scan, _ in group[members]]))
             if not self._table.directory.store.is_remote:
                 pace.widen()
 
-    def _read_one(self, scan: FragmentReader, ranges: RowRanges, meter: ScanMeter) -> Iterator[ScannedRows]:
+    def _applied(self, found: Iterable[JoinedRows]) -> Iterator[pa.RecordBatch]:
+        """Compute the outputs."""
+        for joined in found:
+            yield self._projection.apply(joined.batch)
+
+    def _completed(self, found: Iterable[JoinedRows]) -> Iterator[JoinedRows]:
+        """Add the row columns that outputs need."""
+        for joined in found:
+            yield JoinedRows(self._projection.complete(joined.batch, *joined.parts), joined.parts)
+
+    def _read_one(self, wanted: FragmentRanges, meter: ScanMeter) -> Iterator[JoinedRows]:
+        scan, ranges = wanted
         with scan.open(meter.reads) as files:
             fragment = self._opened(scan, files)
-            yield from fragment.read(self._projection.output_source, ranges, batch_size=self._batch_size)
+            found = fragment.read(self._projection.output_source, ranges, batch_size=self._batch_size)
+            yield from map(JoinedRows.of_one, found)
 
     def _read_filtered(
         self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter
-    ) -> Iterator[ScannedRows]:
+    ) -> Iterator[JoinedRows]:
         projection, pace = self._projection, meter.pace
         limited = window.left is not None
         pruned = PrunedOnce(projection)
@@ -405,14 +427,12 @@ class LanceScanner:
                     found = materialise(late, *opened[0], window, pace)
                 else:
                     found = materialise_together(late, opened, window, pace, meter.reads)
-                for batch, rows in meter.metered(found, [fragment.scan for fragment, _ in opened]):
-                    yield projection.complete(batch, rows), rows
+                scans = [fragment.scan for fragment, _ in opened]
+                yield from self._completed(meter.metered(map(JoinedRows.of_one, found), scans))
                 if window.is_over:
                     break
-                for batch, rows in meter.metered(late.end_fragments(stack), []):
-                    yield projection.complete(batch, rows), rows
-            for batch, rows in meter.metered(late.rest(), []):
-                yield projection.complete(batch, rows), rows
+                yield from self._completed(meter.metered(map(JoinedRows.of_one, late.end_fragments(stack)), []))
+            yield from self._completed(meter.metered(map(JoinedRows.of_one, late.rest()), []))
 
     def _opened(self, scan: FragmentReader, files: FragmentFiles) -> OpenFragment:
         return OpenFragment(scan, files, self._position(scan))

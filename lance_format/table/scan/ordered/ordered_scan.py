@@ -151,8 +151,7 @@ class KeyScanner(LanceScanner):
     def _read_step(self, fragments: Iterable[FragmentRanges], meter: ScanMeter) -> Iterator[pa.RecordBatch]:
         """Read keys without reporting the scan."""
         meter.begin(Pace.start(self._batch_size, Window(), self._projection.filter))
-        for batch, _ in self._read_fragments(fragments, Window(), meter):
-            yield self._projection.apply(batch)
+        yield from self._applied(self._read_fragments(fragments, Window(), meter))
 
     def _narrowed(self, terms: Sequence[Expression]) -> KeyScanner:
         """Return the scanner of those rows for which further terms hold."""

@@ -12,7 +12,7 @@ from lance_format.table.fragments.row_columns import LiveRows, addresses_of
 from lance_format.table.row_ids.index import split_addresses
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.projection import plan_projection
-from lance_format.table.scan.scanned_fragment import Window
+from lance_format.table.scan.scanned_fragment import Window, by_fragment
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.searches.nearest.best import Hits, NearestRows
 from lance_format.table.scan.searches.nearest.query import Nearest
@@ -51,7 +51,7 @@ class VectorScanner(LanceScanner):
         meter = self._meter(window) if task is None else self._task_meter(task, window)
         with self._reporting(meter):
             ranges = self._whole() if task is None else self._ranges_of(task)
-            for batch, rows in self._read_fragments(ranges, window, meter):
+            for batch, rows in by_fragment(self._read_fragments(ranges, window, meter)):
                 vectors = self._projection.apply(batch).column(0)
                 for found, distances in zip(best, nearest.distances(vectors, metric), strict=True):
                     found.add(distances, partial(_located, rows))
