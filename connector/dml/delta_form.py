@@ -7,7 +7,8 @@
 Each row begins with its operation. `row` has the positions of the table's columns, and `address` that of the address of
 the deleted or replaced row. DELETE has no values. Replaced rows keep the values of the columns in `kept`, which the
 writer reads from the table; what they have of these columns is ignored. `names` and `kept` together are all columns,
-and rows that are new have all columns in `names`. If `repeats` is true, a row may be deleted more than once. A command
+and rows that are new have all columns in `names`. Some values of the columns in `partly` may be those of the replaced
+rows, as Spark has read them. If `repeats` is true, a row may be deleted more than once. A command
 to be checked only has just a name.
 
 | operation | |
@@ -52,6 +53,8 @@ class DeltaForm:
         Properties of the transaction, such as those of a `BatchMarker`.
     kept : tuple of str
         The columns whose values replaced rows keep.
+    partly : tuple of str
+        Those of `changed` that some replaced rows may keep, as a whole or in part.
     repeats : bool
         Whether a row may be deleted more than once.
     """
@@ -64,13 +67,14 @@ class DeltaForm:
     uuid: str | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
+    partly: tuple[str, ...] = ()
     repeats: bool = False
 
     @classmethod
     def parse(cls, text: str) -> DeltaForm:
         """Read the text of a form."""
         given = json.loads(text)
-        lists = {name: tuple(given.get(name, ())) for name in ("row", "names", "changed", "kept")}
+        lists = {name: tuple(given.get(name, ())) for name in ("row", "names", "changed", "kept", "partly")}
         (address,) = given.get("address", (0,))
         return cls(
             given["command"],

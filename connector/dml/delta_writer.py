@@ -19,6 +19,7 @@ from connector.options.options import LanceOptions
 from connector.options.snapshot import open_committed
 from connector.types.arrays import is_rounded
 from connector.types.batches import to_stored
+from connector.types.unseen_parts import keep_unseen
 from connector.write.plan_writer import PlanWriter
 from lance_format import LanceDataset, RowDelta, RowDeltaChanges, storage_schema
 
@@ -29,7 +30,8 @@ _KEPT_BYTES = 64 * 1024 * 1024
 class DeltaWriter(PlanWriter):
     """Writes rows that are deleted, replaced or new.
 
-    Replaced rows have their own values of unchanged columns whose values Spark has seen rounded.
+    Replaced rows have their own values of unchanged columns whose values Spark has seen rounded, and of others where it
+    returns what it has seen.
 
     Parameters
     ----------
@@ -52,6 +54,10 @@ class DeltaWriter(PlanWriter):
             if field.name in form.kept or (field.name not in form.changed and is_rounded(field.type))
         ]
         description = f"{form.command} of Spark"
+        self._compared = [
+            field.name for field in storage_schema(self._schema) if field.name in form.partly and is_rounded(field.type)
+        ]
+        self._read = [*self._kept, *self._compared]
         delta = dataset.plan_row_delta(
             list(form.changed), description=description, uuid=form.uuid, new_columns=options.new_columns
         )
@@ -76,7 +82,7 @@ class DeltaWriter(PlanWriter):
             self._update(writer, dataset, waiting.add(_those(batch, operations, (REPLACED,))))
             new = _those(batch, operations, NEW)
             if new.num_rows:
-                writer.insert(self._rows(new, self._schema.names))
+                writer.insert(self._stored(self._given(new), self._schema.names))
         self._update(writer, dataset, waiting.take())
 
     def _update(self, writer: Any, dataset: LanceDataset, batches: Iterator[pa.RecordBatch]) -> None:
@@ -86,7 +92,7 @@ class DeltaWriter(PlanWriter):
 
     def _readable(self, batch: pa.RecordBatch, dataset: LanceDataset) -> Iterator[pa.RecordBatch]:
         """Divide rows into batches whose kept blobs fit into memory, except a single row with larger ones."""
-        ends = np.cumsum(dataset.payload_sizes(self._addresses(batch), self._kept))
+        ends = np.cumsum(dataset.payload_sizes(self._addresses(batch), self._read))
         start = 0
         while start < batch.num_rows:
             before = ends[start - 1] if start else 0
@@ -99,24 +105,30 @@ class DeltaWriter(PlanWriter):
         addresses: npt.NDArray[np.int64] = batch.column(self._form.address).to_numpy(zero_copy_only=False)
         return addresses.astype(np.uint64)
 
-    def _rows(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-        """Return the values of some columns of rows, as the table stores them."""
+    def _given(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns of the table that rows have."""
         columns = [batch.column(position) for position in self._form.row]
-        given = pa.RecordBatch.from_arrays(columns, names=list(self._form.names))
+        return pa.RecordBatch.from_arrays(columns, names=list(self._form.names))
+
+    def _stored(self, given: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+        """Return the values of some columns, as the table stores them."""
         return to_stored(given, pa.schema([self._schema.field(name) for name in names]))
 
     def _new_rows(self, batch: pa.RecordBatch, dataset: LanceDataset) -> pa.RecordBatch:
-        """Return the rows that replace others, with the columns that they keep."""
-        rows = self._rows(batch, [name for name in self._schema.names if name not in self._kept])
-        if not self._kept:
+        """Return the rows that replace others, with what they keep of these."""
+        given = self._given(batch)
+        rows = self._stored(given, [name for name in self._schema.names if name not in self._kept])
+        if not self._read:
             return rows
-        kept = dataset.take_addresses(self._addresses(batch), self._kept, blob_handling="all_binary").combine_chunks()
-        arrays = [_only_chunk(kept[name]) if name in self._kept else rows[name] for name in self._schema.names]
+        table = dataset.take_addresses(self._addresses(batch), self._read, blob_handling="all_binary").combine_chunks()
+        old = {name: _only_chunk(table[name]) for name in self._read}
+        new = {name: keep_unseen(rows[name], given[name], old[name], name) for name in self._compared}
+        arrays = [new[name] if name in new else old[name] if name in old else rows[name] for name in self._schema.names]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _rows_at_a_time(self, dataset: LanceDataset) -> int | None:
         """Return for how many rows what they keep fits into memory, or None if they keep nothing."""
-        if not self._kept:
+        if not self._read:
             return None
         fragments = [fragment.metadata for fragment in dataset.get_fragments()]
         size = sum(fragment.known_bytes for fragment in fragments)

@@ -33,6 +33,8 @@ class Actions:
     ----------
     changed : tuple of str
         The columns that updates assign to.
+    partly : tuple of str
+        Those of them that an update computes from their old values, or does not assign to.
     kept : tuple of str
         The columns that no update assigns to, if there are updates. Rows have them for inserts only.
     names : list of str
@@ -56,6 +58,7 @@ class Actions:
         changed = set[str]().union(*(self._assignments[id(clause)].changed for clause in self._updates))
         every = columns.fields.names
         self.changed = tuple(sorted(changed))
+        self.partly = tuple(sorted(changed & self._read_by_updates()))
         self.kept = tuple(name for name in every if name not in changed) if self._updates else ()
         inserts = any(clause.action is Action.INSERT for clause in clauses)
         self.names = every if inserts else [name for name in every if name in changed]
@@ -70,10 +73,12 @@ class Actions:
         """
         seeing = [clause for clause in self._clauses if clause.rows is not Rows.NOT_MATCHED]
         conditions = [clause.condition for clause in seeing if clause.condition is not None]
-        found = self._columns.mentioned([condition, *conditions])
-        for clause in self._updates:
-            found |= self._columns.read_by(clause.values, self._assignments[id(clause)], self.changed)
-        return found
+        return self._columns.mentioned([condition, *conditions]) | self._read_by_updates()
+
+    def _read_by_updates(self) -> set[str]:
+        """Return the columns whose old values updates read."""
+        parsed = [(clause.values, self._assignments[id(clause)]) for clause in self._updates]
+        return set[str]().union(*(self._columns.read_by(*values, self.changed) for values in parsed))
 
     def of(self, rows: Rows, frame: DataFrame, old: Callable[[str], Column]) -> Column:
         """Return the action on some rows: a struct of an operation (`OPERATION`) and a row (`ROW`), or null.

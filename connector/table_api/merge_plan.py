@@ -100,7 +100,7 @@ class MergePlan:
             parts = [part() for part in (self._found, self._missing, self._surplus)]
             rows = reduce(lambda one, other: one.unionAll(other), [part for part in parts if part is not None])
         kept = self._actions.kept
-        return Delta(gather(rows) if kept else rows, self._actions.changed, kept)
+        return Delta(gather(rows) if kept else rows, self._actions.changed, kept, self._actions.partly)
 
     def _join(self) -> DataFrame:
         """Return the rows of all clauses, if some are about matched rows."""

@@ -69,6 +69,8 @@ class Delta:
         The columns whose values may change in rows that are replaced.
     kept : tuple of str
         The columns whose values replaced rows keep, whatever `rows` has; see `connector.dml.delta_form`.
+    partly : tuple of str
+        Those of `changed` that some replaced rows may keep, as a whole or in part.
     new_columns : tuple of StructField
         The columns that the table lacks.
     """
@@ -76,6 +78,7 @@ class Delta:
     rows: DataFrame
     changed: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    partly: tuple[str, ...] = ()
     new_columns: tuple[StructField, ...] = ()
 
 
@@ -180,7 +183,9 @@ def _attempt(target: Target, command: str, plan: Callable[[Snapshot], Delta], re
     names = tuple(name for name in delta.rows.columns if name not in (OPERATION, ADDRESS))
     row = tuple(range(1, len(names) + 1))
     notes = {} if marker is None else marker.properties
-    form = DeltaForm(command, row, len(names) + 1, names, planned.columns, planned.uuid, notes, delta.kept)
+    form = DeltaForm(
+        command, row, len(names) + 1, names, planned.columns, planned.uuid, notes, delta.kept, delta.partly
+    )
     writer = delta.rows.write.format("lance").mode("append").options(**target.storage).option(DELTA, form.to_json())
     if new_columns:
         writer = writer.option(NEW_COLUMNS, json.dumps(new_columns))

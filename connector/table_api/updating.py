@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from connector.table_api.assigned_rows import TableColumns, Value, Values, text_of, to_column
+from connector.table_api.assigned_rows import Assignments, TableColumns, Value, Values, text_of, to_column
 from connector.table_api.row_changes import DELETE, UPDATE, Delta, RowChangeResult, change_rows, gather, operation
 from connector.table_api.target import ADDRESS, Snapshot, Target
 
@@ -59,11 +59,11 @@ def update_rows(target: Target, condition: Value | None, assignments: Values) ->
     def plan(snapshot: Snapshot) -> Delta:
         columns, rows = table_columns(target, snapshot.columns), _matching(snapshot, condition)
         (assigned,) = columns.fit(rows, [columns.parse(assignments, _SET)])
-        changed = assigned.changed
+        changed, partly = assigned.changed, _partly(columns, assignments, assigned)
         made = rows.select(operation(UPDATE), *columns.row(assigned, snapshot.column, changed), ADDRESS)
         kept = tuple(name for name in columns.fields.names if name not in changed)
         is_joined = any(_JOINED.search(text_of(value)) for value in (condition, *assignments.values()))
-        return Delta(gather(made) if kept and is_joined else made, tuple(sorted(changed)), kept)
+        return Delta(gather(made) if kept and is_joined else made, tuple(sorted(changed)), kept, partly)
 
     def reads(fields: StructType) -> set[str]:
         columns = table_columns(target, fields)
@@ -77,7 +77,12 @@ def _update_all(snapshot: Snapshot, assignments: Values) -> Delta:
     columns = table_columns(snapshot.target, snapshot.columns)
     (assigned,) = columns.fit(snapshot.rows, [columns.parse(assignments, _SET)])
     made = snapshot.rows.select(operation(UPDATE), *columns.row(assigned, snapshot.column), ADDRESS)
-    return Delta(made, tuple(sorted(assigned.changed)))
+    return Delta(made, tuple(sorted(assigned.changed)), partly=_partly(columns, assignments, assigned))
+
+
+def _partly(columns: TableColumns, given: Values, assigned: Assignments) -> tuple[str, ...]:
+    """Return the columns whose new values are computed from the old ones."""
+    return tuple(sorted(assigned.changed & columns.read_by(given, assigned, assigned.changed)))
 
 
 def table_columns(target: Target, fields: StructType) -> TableColumns:

@@ -3,9 +3,13 @@
 An array of the same type is returned unchanged. One whose inner fields only have other names keeps its buffers and gets
 a new type. If inner values are converted, offsets are kept, or cut down to the rows of a slice.
 
-    list, large_list, map      offsets kept, entries converted
-    fixed_size_list -> list offsets computed list -> fixed_size_list the length of every row checked, null rows filled
-    up with nulls struct fields converted, found by name anything else converted like a column
+| | |
+|---|---|
+| list, large_list, map | offsets kept, entries converted |
+| fixed_size_list to list | offsets computed |
+| list to fixed_size_list | the length of every row checked, null rows filled up with nulls |
+| struct | fields converted, found by name |
+| anything else | converted like a column |
 """
 
 from __future__ import annotations
@@ -129,7 +133,7 @@ def _find_nulls(array: pa.Array, field: pa.Field, path: str, *, exact: bool) -> 
     if pa.types.is_struct(field.type):
         children = [(child, array.field(index), child.name) for index, child in enumerate(field.type)]
     else:
-        items = _items(array)
+        items = items_of(array)
         if pa.types.is_map(field.type):
             key, value = field.type.key_field, field.type.item_field
             children = [(key, items.field(0), "key"), (value, items.field(1), "value")]
@@ -165,16 +169,16 @@ def has_items(arrow_type: pa.DataType) -> bool:
     return any(is_kind(arrow_type) for is_kind in kinds)
 
 
-def _items(array: pa.Array) -> pa.Array:
+def items_of(array: pa.Array) -> pa.Array:
     """Return the items of all rows, or the entries of maps, without those outside of a slice and without a copy."""
     if pa.types.is_fixed_size_list(array.type):
         size = array.type.list_size
         return array.values.slice(array.offset * size, len(array) * size)
-    offsets = _offsets(array)
+    offsets = offsets_of(array)
     return array.values.slice(offsets[0], offsets[-1] - offsets[0])
 
 
-def _offsets(array: pa.Array) -> npt.NDArray[np.signedinteger]:
+def offsets_of(array: pa.Array) -> npt.NDArray[np.signedinteger]:
     """Return the offsets of lists: the start of each row, and the end of the last."""
     if not len(array):
         return np.zeros(1, np.int32)
@@ -208,22 +212,22 @@ def _convert_struct(
 
 
 def _convert_map(array: pa.Array, target: pa.MapType, path: str, below: Mapping[str, Origin] | None = None) -> pa.Array:
-    items = _items(array)
+    items = items_of(array)
     key = convert(items.field(0), target.key_type, f"{path}.key", _below(below, "key"))
     value = convert(items.field(1), target.item_type, f"{path}.value", _below(below, "value"))
     entries_type = pa.struct([target.key_field, target.item_field])
     entries = pa.Array.from_buffers(entries_type, len(items), [None], 0, 0, [key, value])
-    return _with_offsets(array, target, _offsets(array), entries)
+    return _with_offsets(array, target, offsets_of(array), entries)
 
 
 def _convert_list(
     array: pa.Array, target: pa.DataType, path: str, below: Mapping[str, Origin] | None = None
 ) -> pa.Array:
-    items = convert(_items(array), target.value_type, f"{path}.element", below)
+    items = convert(items_of(array), target.value_type, f"{path}.element", below)
     if pa.types.is_fixed_size_list(array.type):
         size = array.type.list_size
         return _with_offsets(array, target, np.arange(len(array) + 1, dtype=np.int64) * size, items)
-    return _with_offsets(array, target, _offsets(array), items)
+    return _with_offsets(array, target, offsets_of(array), items)
 
 
 def _with_offsets(
@@ -242,12 +246,12 @@ def _to_vectors(
     array: pa.Array, target: pa.FixedSizeListType, path: str, below: Mapping[str, Origin] | None = None
 ) -> pa.Array:
     size = target.list_size
-    items = convert(_items(array), target.value_type, f"{path}.element", below)
+    items = convert(items_of(array), target.value_type, f"{path}.element", below)
     if pa.types.is_fixed_size_list(array.type):
         if array.type.list_size != size:
             raise InvalidInputError(_wrong_length(path, array.type.list_size, size))
     else:
-        offsets = _offsets(array)
+        offsets = offsets_of(array)
         lengths = np.diff(offsets)
         valid = array.is_valid().to_numpy(zero_copy_only=False)
         wrong = valid & (lengths != size)

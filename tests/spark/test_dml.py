@@ -19,6 +19,7 @@ from pyspark.sql import functions as f
 import lance_format
 from connector.write.commit_message import TaskMessage
 from lance_format import CommitError, LanceDataset, LanceOperation, RowDeltaChanges
+from pyspark_lance import LanceTable
 from tests.spark.conftest import append, load
 from tests.spark.dml_model import random_change, random_rows
 from tests.spark.special_rows import special_rows
@@ -304,6 +305,102 @@ class TestValuesThatSparkRounds:
         after = lance_format.dataset(path).to_table()
         assert after["id"].to_pylist() == [11]
         assert after.select(names) == before
+
+    NESTED = (
+        ("id", pa.int64()),
+        ("s", pa.struct([("at", pa.timestamp("ns")), ("n", pa.int64()), ("day", pa.date64())])),
+        ("at", pa.timestamp("ns", "UTC")),
+        ("many", pa.list_(pa.struct([("at", pa.timestamp("ns")), ("x", pa.float64())]))),
+        ("named", pa.map_(pa.string(), pa.duration("ns"))),
+    )
+
+    @pytest.fixture
+    def times(self, tmp_path: Path) -> str:
+        """Three rows, the second of which has nulls, with parts of times that Spark does not see."""
+        tick = 1_577_836_800_000_000_001
+        rows = [
+            {
+                "id": number,
+                "s": None if number == 2 else {"at": tick, "n": number, "day": 86_400_001},
+                "at": tick + number,
+                "many": [{"at": tick, "x": float("nan")}, {"at": None, "x": 1.0}, None][:number],
+                "named": [("k", 1001), ("l", None)][: number - 1],
+            }
+            for number in (1, 2, 3)
+        ]
+        schema = pa.schema([pa.field(*column) for column in self.NESTED])
+        path = str(tmp_path / "times")
+        lance_format.write_dataset(pa.Table.from_pylist(rows, schema), path, data_storage_version="2.2")
+        return path
+
+    @staticmethod
+    def stored(path: str) -> dict[int, dict[str, str]]:
+        """Return all values of rows by their `id`, as text with all digits."""
+        table = lance.dataset(path).to_table()
+        place = table.column_names.index("s")
+        digits = pa.struct([("at", pa.timestamp("ns")), ("n", pa.int64()), ("day", pa.timestamp("ms"))])
+        table = table.set_column(place, "s", table["s"].cast(digits))  # The text of `date64` is a day.
+        columns = {name: [str(value) for value in table[name].combine_chunks()] for name in table.column_names}
+        ids = table["id"].to_pylist()
+        return {row: {name: values[place] for name, values in columns.items()} for place, row in enumerate(ids)}
+
+    def test_stay_beside_a_field_that_is_assigned(self, sql: SparkSession, times: str) -> None:
+        before = self.stored(times)
+        sql.sql(f"UPDATE lance.`{times}` SET s.n = 7 WHERE id < 3")
+        after = self.stored(times)
+        assert after[1]["s"] == before[1]["s"].replace("('n', 1)", "('n', 7)") != before[1]["s"]
+        assert after[2]["s"] == "[('at', None), ('n', 7), ('day', None)]"
+        for row, values in before.items():
+            assert {**after[row], "s": ""} == {**values, "s": ""}
+
+    def test_stay_in_rows_that_a_condition_leaves(self, sql: SparkSession, times: str) -> None:
+        before = self.stored(times)
+        kept = ", ".join(
+            f"{name} = CASE WHEN id = 3 THEN {new} ELSE {name} END"
+            for name, new in (("at", "at + INTERVAL 1 DAY"), ("many", "filter(many, o -> true)"), ("named", "map()"))
+        )
+        sql.sql(f"UPDATE lance.`{times}` SET {kept}")
+        after = self.stored(times)
+        assert after[1] == before[1]
+        assert after[2] == before[2]
+        assert after[3] == {
+            **before[3],
+            "at": str(pa.scalar(1_577_923_200_000_000_000, pa.timestamp("ns", "UTC"))),
+            "named": "[]",
+        }
+
+    @pytest.mark.parametrize("api", ["sql", "table"])
+    def test_stay_in_rows_of_other_clauses(self, sql: SparkSession, times: str, api: str) -> None:
+        before = self.stored(times)
+        source = sql.sql("SELECT * FROM VALUES (1L), (2L), (4L) AS s(k)")
+        if api == "sql":
+            source.createOrReplaceTempView("ids")
+            sql.sql(
+                f"MERGE INTO lance.`{times}` t USING ids ON t.id = k"
+                " WHEN MATCHED AND t.id = 1 THEN UPDATE SET at = TIMESTAMP'2021-01-01 00:00:00Z', s.n = 8"
+                " WHEN MATCHED THEN UPDATE SET many = array()"
+                " WHEN NOT MATCHED THEN INSERT (id) VALUES (k)"
+                " WHEN NOT MATCHED BY SOURCE THEN UPDATE SET named = map()"
+            )
+        else:
+            merge = LanceTable.forPath(sql, times).merge(source, "id = k")
+            merge = merge.whenMatchedUpdate("id = 1", {"at": "TIMESTAMP'2021-01-01 00:00:00Z'", "s.n": "8"})
+            merge = merge.whenMatchedUpdate(set={"many": "array()"})
+            merge = merge.whenNotMatchedInsert(values={"id": "k"})
+            merge.whenNotMatchedBySourceUpdate(set={"named": "map()"}).execute()
+        after = self.stored(times)
+        at = str(pa.scalar(1_609_459_200_000_000_000, pa.timestamp("ns", "UTC")))
+        assert after.pop(4) == {name: "4" if name == "id" else "None" for name, _ in self.NESTED}
+        assert after == {
+            1: {**before[1], "at": at, "s": before[1]["s"].replace("('n', 1)", "('n', 8)")},
+            2: {**before[2], "many": "[]"},
+            3: {**before[3], "named": "[]"},
+        }
+
+    def test_go_where_all_of_a_column_is_assigned(self, sql: SparkSession, times: str) -> None:
+        sql.sql("SELECT 1L AS id, TIMESTAMP'2020-01-01 00:00:00Z' AS at").createOrReplaceTempView("exact")
+        sql.sql(f"MERGE INTO lance.`{times}` t USING exact e ON t.id = e.id WHEN MATCHED THEN UPDATE SET at = e.at")
+        assert self.stored(times)[1]["at"] == str(pa.scalar(1_577_836_800_000_000_000, pa.timestamp("ns", "UTC")))
 
 
 class TestMerge:

@@ -19,28 +19,29 @@ import scala.collection.immutable.Seq;
 /**
  * Finds the columns that an UPDATE or MERGE assigns to. Spark's analysis turns it into rows of all columns, so each
  * column is traced back: it is unchanged if it comes from the column of the same name, through projections and clauses
- * that keep it. In doubt it counts as changed.
+ * that keep it. In doubt it counts as changed. Its values may be partly those of the replaced rows if it is computed from
+ * this column, or if some clauses keep it.
  */
 final class ChangedColumns {
+  final List changed = new ArrayList();
+  final List partly = new ArrayList();
   private final Map columns = new HashMap();
   private final Map definitions = new HashMap();
-
-  private ChangedColumns() {}
 
   /**
    * @param query the plan that makes the rows of a delta
    * @param ordinals of the columns of the table among those of the query
    * @param names of the columns of the table
    */
-  static List of(LogicalPlan query, List ordinals, String[] names) {
-    ChangedColumns found = new ChangedColumns();
-    found.look(query);
-    List changed = new ArrayList();
-    for (int i = 0; i < names.length; i++) {
-      int ordinal = ((Integer) ordinals.get(i)).intValue();
-      if (!found.isKept((Expression) query.output().apply(ordinal), names[i])) changed.add(names[i]);
+  ChangedColumns(LogicalPlan query, List ordinals, List names) {
+    look(query);
+    for (int i = 0; i < names.size(); i++) {
+      String name = (String) names.get(i);
+      Expression value = (Expression) query.output().apply(((Integer) ordinals.get(i)).intValue());
+      if (isKept(value, name)) continue;
+      changed.add(name);
+      if (isComputedFrom(value, name)) partly.add(name);
     }
-    return changed;
   }
 
   private boolean isKept(Expression value, String name) {
@@ -52,6 +53,19 @@ final class ChangedColumns {
     if (defined == null) return false;
     for (int i = 0; i < defined.size(); i++) if (!isKept((Expression) defined.get(i), name)) return false;
     return true;
+  }
+
+  private boolean isComputedFrom(Expression value, String name) {
+    List parts = new ArrayList();
+    if (value instanceof Attribute) {
+      Object id = key((Attribute) value);
+      if (columns.containsKey(id)) return columns.get(id).equals(name);
+      if (definitions.containsKey(id)) parts = (List) definitions.get(id);
+    } else {
+      for (int i = 0; i < value.children().size(); i++) parts.add(value.children().apply(i));
+    }
+    for (int i = 0; i < parts.size(); i++) if (isComputedFrom((Expression) parts.get(i), name)) return true;
+    return false;
   }
 
   private static Object key(Attribute attribute) { return Long.valueOf(attribute.exprId().id()); }

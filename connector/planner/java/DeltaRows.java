@@ -13,19 +13,20 @@ import scala.collection.immutable.Seq;
 
 /**
  * The form of the rows of a delta: where its query has the columns of the table and the address, which columns may change
- * in rows that are replaced, and which these rows keep, as the writer then takes them from the table.
+ * in rows that are replaced, or only in some of them, and which these rows keep, as the writer then takes them from the
+ * table.
  */
 final class DeltaRows {
   final List ordinals;
   final List names;
-  final List changed;
+  final ChangedColumns columns;
   final List kept;
   final int address;
 
-  private DeltaRows(List ordinals, List names, List changed, List kept, int address) {
+  private DeltaRows(List ordinals, List names, ChangedColumns columns, List kept, int address) {
     this.ordinals = ordinals;
     this.names = names;
-    this.changed = changed;
+    this.columns = columns;
     this.kept = kept;
     this.address = address;
   }
@@ -38,7 +39,7 @@ final class DeltaRows {
     int address = ((Integer) ordinals(delta.projections().rowIdProjection()).get(0)).intValue();
     List none = Collections.EMPTY_LIST;
     Option projection = delta.projections().rowProjection();
-    if (projection.isEmpty()) return new DeltaRows(none, none, none, none, address);
+    if (projection.isEmpty()) return new DeltaRows(none, none, new ChangedColumns(delta.query(), none, none), none, address);
     String[] given = ((ProjectingInternalRow) projection.get()).schema().fieldNames();
     List places = ordinals((ProjectingInternalRow) projection.get());
     List stored = Arrays.asList(((Delta) delta.write().get()).operation.schema.fieldNames());
@@ -50,8 +51,7 @@ final class DeltaRows {
       ordinals.add(places.get(i));
       names.add(given[i]);
     }
-    String[] columns = (String[]) names.toArray(new String[0]);
-    return new DeltaRows(ordinals, names, ChangedColumns.of(delta.query(), ordinals, columns), none, address);
+    return new DeltaRows(ordinals, names, new ChangedColumns(delta.query(), ordinals, names), none, address);
   }
 
   /** Spark plans clauses whose rows have other columns than their output. */
@@ -70,18 +70,18 @@ final class DeltaRows {
   /** The columns that do not change. */
   List unchanged() {
     List found = new ArrayList(names);
-    found.removeAll(changed);
+    found.removeAll(columns.changed);
     return found;
   }
 
   /** Whether a column of the query is one of the table that does not change. */
   boolean isUnchanged(int ordinal) {
     int position = ordinals.indexOf(Integer.valueOf(ordinal));
-    return position >= 0 && !changed.contains(names.get(position));
+    return position >= 0 && !columns.changed.contains(names.get(position));
   }
 
   /** The same rows, whose values of unchanged columns count for new rows only. */
-  DeltaRows keeping() { return new DeltaRows(ordinals, names, changed, unchanged(), address); }
+  DeltaRows keeping() { return new DeltaRows(ordinals, names, columns, unchanged(), address); }
 
   /** The same rows without their unchanged columns. */
   DeltaRows without() {
@@ -93,7 +93,7 @@ final class DeltaRows {
       places.add(Integer.valueOf(place(ordinal)));
       named.add(names.get(i));
     }
-    return new DeltaRows(places, named, changed, unchanged(), place(address));
+    return new DeltaRows(places, named, columns, unchanged(), place(address));
   }
 
   /** The place of a column if those that do not change are left out. */
@@ -108,7 +108,8 @@ final class DeltaRows {
     form.put("row", ordinals);
     form.put("address", Collections.singletonList(Integer.valueOf(address)));
     form.put("names", names);
-    form.put("changed", changed);
+    form.put("changed", columns.changed);
+    form.put("partly", columns.partly);
     form.put("kept", kept);
   }
 }
