@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from connector.types.declared_types import DECLARED_TYPE_KEY, declared_type, with_lengths
-from connector.types.field_metadata import TYPE_KEY
+from connector.types.field_metadata import KEY, TYPE_KEY, check_key_column
 from connector.types.schemas import to_spark_schema
 from lance_format import NotSupportedError
 
@@ -46,11 +46,13 @@ def change_type(schema: pa.Schema, path: Sequence[str], made: pa.Field) -> dict[
     Raises
     ------
     NotSupportedError
-        If the values would not be those of Spark's CAST.
+        If the values would not be those of Spark's CAST, or a column of the primary key would have a collation.
     """
     old = _find(schema, path)
     if old is not None:
         _check_cast(old.type, made.type, path)
+        if KEY.encode() in (old.metadata or {}):
+            check_key_column(made.with_name(path[-1]))
     stated = {key.decode(): value.decode() for key, value in (made.metadata or {}).items()}
     declared = stated.get(DECLARED_TYPE_KEY, None if len(path) == 1 else "string")
     return {"data_type": made.type, "metadata": {TYPE_KEY: stated.get(TYPE_KEY), DECLARED_TYPE_KEY: declared}}

@@ -23,6 +23,7 @@ from connector.stream.sink_form import SinkForm
 from connector.types.batches import to_stored
 from connector.types.column_names import find_name
 from connector.types.compatibility import check_appendable, name_as_stored
+from connector.types.field_metadata import check_key_column
 from connector.types.schemas import to_spark_schema
 from connector.write.commit_message import TaskMessage
 from connector.write.writer import task_number
@@ -66,7 +67,7 @@ class UpsertSink(StreamSink):
                 " whole rows: select all columns, or merge each batch by writeStream.foreachBatch"
             )
         self._names, self._schema = named.fieldNames(), stored
-        self.key = key_columns(options, stored.names)
+        self.key = key_columns(options, stored)
         plan = table.plan_row_delta(description="stream of Spark", uuid=form.uuid)
         return table.config(), dataclasses.replace(plan, key=self.key)
 
@@ -100,21 +101,27 @@ class UpsertSink(StreamSink):
         return open_at(self._options, branch_uri(self._options), plan.read_version)
 
 
-def key_columns(options: LanceOptions, stored: Sequence[str]) -> tuple[str, ...]:
+def key_columns(options: LanceOptions, stored: pa.Schema) -> tuple[str, ...]:
     """Return the columns that the option `mergeKey` names, as the table has them.
 
     Raises
     ------
     InvalidInputError
         If the table lacks one.
+    NotSupportedError
+        If one has a collation.
     """
-    found = [find_name(name, list(stored), case_sensitive=False) for name in options.sink.merge_key]
+    found = [find_name(name, stored.names, case_sensitive=False) for name in options.sink.merge_key]
     missing = [name for name, own in zip(options.sink.merge_key, found, strict=True) if own is None]
     if missing:
         raise InvalidInputError(
-            f"option 'mergeKey' names {missing[0]!r}, but the table {options.path} has {', '.join(map(repr, stored))}"
+            f"option 'mergeKey' names {missing[0]!r}, but the table {options.path} has"
+            f" {', '.join(map(repr, stored.names))}"
         )
-    return tuple(name for name in found if name is not None)
+    key = tuple(name for name in found if name is not None)
+    for name in key:
+        check_key_column(stored.field(name))
+    return key
 
 
 def _gather(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

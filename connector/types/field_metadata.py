@@ -39,7 +39,7 @@ from pyspark.sql.types import (
 from pyspark.util import VersionUtils
 
 from connector.types.column_names import find_name
-from lance_format import LanceDataset
+from lance_format import LanceDataset, NotSupportedError
 
 TYPE_KEY = "spark:type"
 METADATA_KEY = "spark:metadata"
@@ -121,6 +121,37 @@ def refine(spark_type: DataType, stored: dict[str, str]) -> DataType:
     return spark_type
 
 
+def check_primary_key(schema: pa.Schema) -> None:
+    """Refuse columns that are marked as the primary key, and cannot be part of one; see `check_key_column`."""
+    for field in schema:
+        if KEY.encode() in (field.metadata or {}):
+            check_key_column(field)
+
+
+def check_key_column(field: pa.Field) -> None:
+    """Refuse a column of a key whose equal values may have different bytes, which is what keys are compared by.
+
+    Parameters
+    ----------
+    field : pyarrow.Field
+        As the table has it.
+
+    Raises
+    ------
+    NotSupportedError
+        If a string in it has a collation.
+    """
+    spelling = (field.metadata or {}).get(TYPE_KEY.encode(), b"").decode()
+    if _COLLATION.fullmatch(spelling):
+        raise NotSupportedError(
+            f"column {field.name!r} has the type {spelling!r}, of which equal values may differ in their bytes, by"
+            " which keys are compared; nothing was changed: use a column without a collation, such as lower(…) of it"
+        )
+    if isinstance(field.type, pa.StructType | pa.ListType | pa.MapType):
+        for number in range(field.type.num_fields):
+            check_key_column(field.type.field(number))
+
+
 def declare_primary_key(dataset: LanceDataset, columns: Sequence[str]) -> None:
     """Make columns the primary key of a table, which nothing enforces. A key is declared once.
 
@@ -134,9 +165,15 @@ def declare_primary_key(dataset: LanceDataset, columns: Sequence[str]) -> None:
     ------
     InvalidInputError
         If there is no such column, or the table has a key already.
+    NotSupportedError
+        If a column has a collation.
     SchemaMismatchError
         If a column may be null.
     """
-    names = [find_name(name, dataset.schema.names, case_sensitive=False) or name for name in columns]
+    schema = dataset.schema
+    names = [find_name(name, schema.names, case_sensitive=False) or name for name in columns]
+    for name in names:
+        if name in schema.names:
+            check_key_column(schema.field(name))
     places = [{}] if len(columns) == 1 else [{KEY_POSITION: str(place)} for place in range(1, len(columns) + 1)]
     dataset.update_field_metadata({name: {KEY: "true", **place} for name, place in zip(names, places, strict=True)})

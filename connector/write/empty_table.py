@@ -11,6 +11,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 import lance_format
 from connector.options.column_options import apply_to_new
 from connector.options.options import LanceOptions
+from connector.types.field_metadata import check_primary_key
 from connector.types.schemas import to_stored_schema
 
 
@@ -31,15 +32,17 @@ def write_empty(options: LanceOptions, columns: StructType, mode: str, config: M
     DatasetExistsError
         If a table to be created exists.
     NotSupportedError
-        If a column's type cannot be stored.
+        If a column's type cannot be stored, or a column of the primary key has a collation.
     """
     stored = apply_to_new(to_stored_schema(columns), options.column_options)
     fields = [
         _as_declared(field, column.dataType, column.nullable) for field, column in zip(stored, columns, strict=True)
     ]
+    schema = pa.schema(fields)
+    check_primary_key(schema)
     plan = lance_format.plan_write(
         options.path,
-        pa.schema(fields),
+        schema,
         mode=mode,
         data_storage_version=options.file_format_version,
         enable_stable_row_ids=bool(options.enable_stable_row_ids),

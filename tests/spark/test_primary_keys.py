@@ -144,6 +144,18 @@ def test_what_is_no_key_is_refused(catalog: Catalog) -> None:
         catalog.refuses(statement, message)
 
 
+def test_columns_with_a_collation_are_no_key(catalog: Catalog) -> None:
+    """Equal keys would have different bytes, by which concurrent merges compare them."""
+    catalog.sql("CREATE TABLE @.t (id STRING COLLATE UTF8_LCASE NOT NULL)")
+    catalog.sql("CREATE TABLE @.u (id STRING NOT NULL, PRIMARY KEY (id))")
+    for statement in (
+        "CREATE TABLE @.v (id STRING COLLATE UTF8_LCASE NOT NULL, PRIMARY KEY (id))",
+        "ALTER TABLE @.t ADD CONSTRAINT k PRIMARY KEY (id)",
+        "ALTER TABLE @.u ALTER COLUMN id TYPE STRING COLLATE UTF8_LCASE",
+    ):
+        catalog.refuses(statement, "column 'id' has the type 'string collate UTF8_LCASE'")
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("birds")
 def test_copies_and_replacements(catalog: Catalog) -> None:

@@ -209,6 +209,23 @@ def test_keys_that_do_not_name_one_row_are_refused(arrivals: Arrivals, planner: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("key", ["STRING COLLATE UTF8_LCASE", "STRUCT<c: STRING COLLATE UTF8_LCASE>"])
+def test_keys_with_a_collation_are_refused(arrivals: Arrivals, catalog: Catalog, key: str) -> None:
+    """Spark finds 'Owl' and 'OWL' equal, and their bytes differ."""
+    catalog.sql(f"CREATE TABLE @.t (a {key}, s STRING)")
+    arrivals.add(1)
+    value = "named_struct('c', s)" if "STRUCT" in key else "s"
+    with pytest.raises(PySparkException, match="'string collate UTF8_LCASE', of which equal values may differ"):
+        arrivals.run(
+            lambda rows: rows.selectExpr(f"CAST({value} AS {key}) AS a", "s"),
+            mode="update",
+            table=f"{catalog.name}.db.t",
+            mergeKey="a",
+        )
+    assert catalog.sql("SELECT * FROM @.t") == []
+
+
+@pytest.mark.slow
 def test_tables_of_catalogs(arrivals: Arrivals, catalog: Catalog) -> None:
     arrivals.add(1, 2)
     name = f"{catalog.name}.db.t"
