@@ -23,6 +23,7 @@ from connector.stream.sink_form import SinkForm
 from connector.types.batches import to_stored
 from connector.types.column_names import find_name
 from connector.types.compatibility import check_appendable, name_as_stored
+from connector.types.equality import same_rows
 from connector.types.field_metadata import check_key_column
 from connector.types.schemas import to_spark_schema
 from connector.write.commit_message import TaskMessage
@@ -76,7 +77,8 @@ class UpsertSink(StreamSink):
         with self._plan.open_writer(table, task_number()) as writer:
             last: pa.RecordBatch | None = None
             for rows in _gather(batch.rename_columns(self._names) for batch in iterator):
-                if last is not None and rows.slice(0, 1).select(list(self.key)).equals(last):
+                first = rows.slice(0, 1).select(list(self.key))
+                if last is not None and all(map(same_rows, first.columns, last.columns)):
                     raise RepeatedRowError(
                         f"several rows of a batch have the key {last.to_pylist()[0]}, so that it is not clear which of"
                         " them replaces the row of the table; nothing was changed: leave one of them"
