@@ -8,16 +8,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-import numpy as np
 import pyarrow as pa
-import pyroaring
 
 from lance_format.arguments import checked, checked_methods
-from lance_format.file import LanceFileSession
 from lance_format.object_store import absolute_uri
 from lance_format.progress import Report, Work, reported
 from lance_format.table.changes.rows.row_delta import with_new_columns
-from lance_format.table.changes.write.adopt_file import describe_file
 from lance_format.table.changes.write.settings import (
     OpeningTuning,
     WriteTuning,
@@ -25,19 +21,14 @@ from lance_format.table.changes.write.settings import (
     check_tuning,
     merge_properties,
 )
-from lance_format.table.dataset.branches import Branches
-from lance_format.table.dataset.fragment import LanceFragment
 from lance_format.table.dataset.lance_operation import commit_operation, join_appends
 from lance_format.table.dataset.methods.changes import DatasetChanges
 from lance_format.table.dataset.methods.columns import DatasetColumns
+from lance_format.table.dataset.methods.content import DatasetContent
 from lance_format.table.dataset.methods.indexing import DatasetIndices
 from lance_format.table.dataset.methods.metadata import DatasetMetadata
 from lance_format.table.dataset.reports.reporting import DatasetReports
-from lance_format.table.dataset.schema import LanceSchema
 from lance_format.table.dataset.session import Session
-from lance_format.table.dataset.stats import LanceStats
-from lance_format.table.dataset.tags import Tags
-from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.table_directory import TableDirectory, wants_verification
 from lance_format.table.maintenance.clones import deep_clone, shallow_clone
 from lance_format.table.maintenance.drop_table import drop_table
@@ -140,7 +131,7 @@ def dataset(
 
 
 @checked_methods
-class LanceDataset(DatasetReports, DatasetChanges, DatasetColumns, DatasetMetadata, DatasetIndices):
+class LanceDataset(DatasetReports, DatasetContent, DatasetChanges, DatasetColumns, DatasetMetadata, DatasetIndices):
     """A version of a table. `dataset` and `write_dataset` make it; it can be pickled.
 
     It shows the version that was opened, even if other writers commit later ones. A method that changes the table moves
@@ -172,15 +163,6 @@ class LanceDataset(DatasetReports, DatasetChanges, DatasetColumns, DatasetMetada
         if self._default_scan_options:
             return self.scanner().projected_schema
         return super().schema
-
-    @property
-    def data_storage_version(self) -> str:
-        """The default file format version of new data files."""
-        return str(self._table.manifest.file_version)
-
-    def session(self) -> Session:
-        """Return the session of the table, an own one if none was given."""
-        return Session.of(self._table.cache)
 
     def checkout_version(self, version: Reference) -> LanceDataset:
         """Return another version of the table.
@@ -311,55 +293,6 @@ class LanceDataset(DatasetReports, DatasetChanges, DatasetColumns, DatasetMetada
         allowing = shallow_clone(self._table, target_path, reference, storage_options)
         return dataset(target_path, storage_options=allowing, **options)
 
-    @property
-    def branches(self) -> Branches:
-        """The branches of the table, except the main one."""
-        return Branches(self)
-
-    @property
-    def tags(self) -> Tags:
-        """Names for versions."""
-        return Tags(self)
-
-    def get_fragments(self) -> list[LanceFragment]:
-        """Return the fragments, by ascending id."""
-        return [LanceFragment(self, fragment) for fragment in self._table.manifest.fragments]
-
-    def get_fragment(self, fragment_id: int) -> LanceFragment | None:
-        """Return the fragment of an id, or None if there is none."""
-        fragment = self._table.manifest.fragment(fragment_id)
-        return None if fragment is None else LanceFragment(self, fragment)
-
-    def new_file_session(self) -> LanceFileSession:
-        """Return a session that reads and writes single files below the directory of the table."""
-        return LanceFileSession(self._table.uri, self._table.storage_options)
-
-    def fragment_ids(self) -> pyroaring.BitMap:
-        """Return the ids of the fragments, as a set; cheaper than `get_fragments`."""
-        return pyroaring.BitMap(self._table.manifest.fragments.columns.ids.astype(np.uint32))
-
-    def repeated_fragment_ids(self) -> frozenset[int]:
-        """Return the ids that several fragments have, as in some tables of early releases."""
-        return self._table.manifest.fragments.repeated_ids
-
-    @property
-    def max_field_id(self) -> int:
-        """The highest field id ever assigned, dropped fields included."""
-        return self._table.manifest.next_field_id - 1
-
-    def _describe_file(self, name: str, base_id: int | None) -> DataFile:
-        return describe_file(self._table, name, base_id)
-
-    @property
-    def stats(self) -> LanceStats:
-        """Counts of rows, fragments and bytes."""
-        return LanceStats(self)
-
-    @property
-    def has_stable_row_ids(self) -> bool:
-        """True if rows keep their ids when an update or a compaction moves them."""
-        return self._table.manifest.stable_row_ids
-
     @staticmethod
     def commit(
         base_uri: str | os.PathLike[str] | LanceDataset,
@@ -471,11 +404,6 @@ class LanceDataset(DatasetReports, DatasetChanges, DatasetColumns, DatasetMetada
         """
         directory = TableDirectory.at(base_uri, storage_options)
         drop_table(directory, ignore_not_found=bool(ignore_not_found))
-
-    @property
-    def lance_schema(self) -> LanceSchema:
-        """The columns, with the ids of their fields."""
-        return LanceSchema(self._table.manifest.schema)
 
 
 def _reopen(
