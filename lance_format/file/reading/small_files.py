@@ -121,17 +121,22 @@ class _ColumnParser:
     def __init__(self, numbers: Sequence[int]) -> None:
         self.numbers = numbers
         self._known: dict[tuple[int, FileVersion], Surroundings] = {}
+        self._last: dict[tuple[int, FileVersion], tuple[int, Sequence[int]]] = {}
 
     def parse(self, number: int, data: bytes, file_size: int, version: FileVersion) -> _Column:
         """Return the pages of a column, given its metadata; see `parse_column`."""
-        known = self._known.get((number, version))
+        place = number, version
+        known = self._known.get(place)
         value = None if known is None else known.value_in(data)
         if known is not None and value is not None:
             return known.pages, value
         pages = parse_column(data, file_size, version).pages
-        found = Surroundings.of(data, pages, version)
-        if found is not None:
-            self._known[number, version] = found
+        form = len(data), [page.num_rows for page in pages]
+        if self._last.get(place) == form:  # Otherwise the next file probably differs in more than the value, too.
+            found = Surroundings.of(data, pages, version)
+            if found is not None:
+                self._known[place] = found
+        self._last[place] = form
         return pages, None
 
 
