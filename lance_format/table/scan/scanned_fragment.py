@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -181,7 +180,11 @@ def read_together(
         for positions, batch in read_small_fragments([fragments[number][0] for number in small], schema, counter):
             numbers = [small[position] for position in positions]
             read.update(numbers)
-            found.update(_join(numbers, [_all_rows(*fragments[number]) for number in numbers], batch, batch_size))
+            parts = [
+                LiveRows(scan, np.arange(ranges.num_rows), position)
+                for scan, ranges, position in (fragments[number] for number in numbers)
+            ]
+            found.update(_join(numbers, parts, batch, batch_size))
     few = [
         number
         for number, (scan, ranges, _) in enumerate(fragments)
@@ -202,11 +205,6 @@ def read_together(
         stop += 1 if rows is None else len(rows.parts)
         joined.append((slice(start, stop), rows))
     return joined
-
-
-def _all_rows(scan: FragmentReader, ranges: RowRanges, position: int) -> LiveRows:
-    """Return the rows of a fragment without deleted ones."""
-    return LiveRows(scan, functools.partial(np.arange, ranges.num_rows), position)
 
 
 def _join(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyroaring
 
 from lance_format.arguments import checked_methods
 from lance_format.file import LanceFileSession
+from lance_format.row_numbers import to_bitmap
 from lance_format.table.changes.write.adopt_file import describe_file
 from lance_format.table.dataset.branches import Branches
 from lance_format.table.dataset.fragment import LanceFragment
@@ -56,7 +56,7 @@ class DatasetContent(OpenTable):
 
     def fragment_ids(self) -> pyroaring.BitMap:
         """Return the ids of the fragments, as a set; cheaper than `get_fragments`."""
-        return pyroaring.BitMap(self._table.manifest.fragments.columns.ids.astype(np.uint32))
+        return to_bitmap(self._table.manifest.fragments.columns.ids)
 
     def repeated_fragment_ids(self) -> frozenset[int]:
         """Return the ids that several fragments have, as in some tables of early releases."""
