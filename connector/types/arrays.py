@@ -14,7 +14,7 @@ a new type. If inner values are converted, offsets are kept, or cut down to the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -186,6 +186,12 @@ def offsets_of(array: pa.Array) -> npt.NDArray[np.signedinteger]:
     return np.frombuffer(array.buffers()[1], dtype, len(array) + 1, array.offset * dtype.itemsize)
 
 
+def valid_rows(array: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return which rows are not null, `bool[num_rows]`."""
+    valid: npt.NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
 def _validity(array: pa.Array) -> pa.Buffer | None:
     """Return the validity bitmap, starting at its first bit; None if there are no nulls."""
     return array.is_valid().buffers()[1] if array.null_count else None
@@ -208,6 +214,20 @@ def _convert_struct(
         if index < 0:
             raise pa.ArrowInvalid(f"there is no field {origin.name!r}")
         children.append(convert(array.field(index), field.type, f"{path}.{field.name}", origin.below))
+    return with_fields(array, target, children)
+
+
+def with_fields(array: pa.Array, target: pa.StructType, children: Sequence[pa.Array]) -> pa.Array:
+    """Return structs with other fields, which are null where those of `array` are.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        Structs.
+    target : pyarrow.StructType
+    children : sequence of pyarrow.Array
+        The fields, with a value for every struct.
+    """
     return pa.Array.from_buffers(target, len(array), [_validity(array)], array.null_count, 0, children)
 
 
@@ -253,7 +273,7 @@ def _to_vectors(
     else:
         offsets = offsets_of(array)
         lengths = np.diff(offsets)
-        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        valid = valid_rows(array)
         wrong = valid & (lengths != size)
         if wrong.any():
             raise InvalidInputError(_wrong_length(path, int(lengths[wrong.argmax()]), size))
@@ -305,7 +325,7 @@ def _divide(array: pa.Array, divisor: int, dtype: np.dtype[np.signedinteger], ta
     quotients = np.floor_divide(values, divisor)
     limits = np.iinfo(dtype)
     outside = (quotients < limits.min) | (quotients > limits.max)
-    if outside.any() and (outside & array.is_valid().to_numpy(zero_copy_only=False)).any():
+    if outside.any() and (outside & valid_rows(array)).any():
         raise pa.ArrowInvalid(f"a value is out of range of {target}")
     data = pa.py_buffer(np.ascontiguousarray(quotients, dtype=dtype))
     return pa.Array.from_buffers(target, len(array), [_validity(array), data], array.null_count)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connector.types.arrays import has_items, items_of, offsets_of
+from connector.types.arrays import has_items, items_of, offsets_of, valid_rows
 
 _Flags = npt.NDArray[np.bool_]
 
@@ -22,7 +22,7 @@ def same_rows(one: pa.Array, other: pa.Array) -> _Flags:
     one, other : pyarrow.Array
         Of the same type and length, without extension types and dictionaries.
     """
-    valid, valid_other = _is_valid(one), _is_valid(other)
+    valid, valid_other = valid_rows(one), valid_rows(other)
     both, neither = valid & valid_other, ~(valid | valid_other)
     return (both & _same_values(one, other)) | neither if both.any() else neither
 
@@ -45,14 +45,9 @@ def _same_values(one: pa.Array, other: pa.Array) -> _Flags:
 
 def _same_items(one: pa.Array, other: pa.Array) -> _Flags:
     sizes = np.diff(offsets_of(one))
-    found: _Flags = (sizes == np.diff(offsets_of(other))) & _is_valid(one) & _is_valid(other)
+    found: _Flags = (sizes == np.diff(offsets_of(other))) & valid_rows(one) & valid_rows(other)
     rows = pa.array(found)
     differences = np.append(0, np.cumsum(~same_rows(items_of(one.filter(rows)), items_of(other.filter(rows)))))
     ends = np.cumsum(sizes[found])
     found[found] = differences[ends] == differences[ends - sizes[found]]
     return found
-
-
-def _is_valid(array: pa.Array) -> _Flags:
-    valid: _Flags = array.is_valid().to_numpy(zero_copy_only=False)
-    return valid

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connector.types.arrays import convert, is_rounded
+from connector.types.arrays import convert, is_rounded, valid_rows, with_fields
 from connector.types.equality import same_rows
 
 _Flags = npt.NDArray[np.bool_]
@@ -39,13 +39,12 @@ def _keep(stored: pa.Array, given: pa.Array, old: pa.Array, path: str, has_old: 
     if not is_rounded(stored.type):
         return stored
     if pa.types.is_struct(stored.type):
-        has_old = has_old & old.is_valid().to_numpy(zero_copy_only=False)
+        has_old = has_old & valid_rows(old)
         children = [
             _keep(stored.field(index), given.field(field.name), old.field(index), f"{path}.{field.name}", has_old)
             for index, field in enumerate(stored.type)
         ]
-        validity = stored.is_valid().buffers()[1] if stored.null_count else None
-        return pa.Array.from_buffers(stored.type, len(stored), [validity], stored.null_count, 0, children)
+        return with_fields(stored, stored.type, children)
     stays = has_old & same_rows(convert(old, given.type, path), given)
     if not stays.any():
         return stored

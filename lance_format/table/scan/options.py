@@ -9,12 +9,15 @@ from typing import Any, TypeAlias, TypedDict
 import pyarrow as pa
 
 from lance_format.arguments import checked_methods
+from lance_format.blob_fields import BlobHandling, read_schema
+from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.batch_rows import BATCH_ROWS
+from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID
 from lance_format.table.scan.metrics import MetricsCallback
-from lance_format.table.scan.projection import Columns, Filter
+from lance_format.table.scan.projection import Columns, Filter, Projection, plan_projection
 
 _BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
 _MAX_BATCH_SIZE = 2**31 - 1
@@ -237,6 +240,12 @@ class ScanOptions:
             elif value is not None:
                 chosen[name] = value
         return cls(**chosen)
+
+    def project(self, table: Schema) -> Projection:
+        """Plan the columns and the filter, given the columns of the table."""
+        wanted = {ROW_ID: self.with_row_id, ROW_ADDRESS: self.with_row_address}
+        stored = read_schema(table, BlobHandling.parse(self.blob_handling))
+        return plan_projection(stored, self.columns, self.filter, extra=[name for name in wanted if wanted[name]])
 
     @property
     def batch_rows(self) -> int:

@@ -12,7 +12,6 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from lance_format.arguments import checked_methods
-from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import to_sql
 from lance_format.file.columns.json_columns import with_text
@@ -23,7 +22,7 @@ from lance_format.table.fragments.batch_rows import BATCH_ROWS, rows_at_once
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader
-from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, LiveRows
+from lance_format.table.fragments.row_columns import ROW_OFFSET, LiveRows
 from lance_format.table.scan.late_columns import LateColumns
 from lance_format.table.scan.late_materialisation import materialise, materialise_together, small_together
 from lance_format.table.scan.metrics import ScanMeter, ScanMetrics, describe_plan, report
@@ -31,7 +30,7 @@ from lance_format.table.scan.opening import opened_ahead
 from lance_format.table.scan.options import PandasKeywords, ScanOptions
 from lance_format.table.scan.pace import Pace
 from lance_format.table.scan.planned_reads import PlannedReads, plan_reads
-from lance_format.table.scan.projection import Projection, plan_projection
+from lance_format.table.scan.projection import Projection
 from lance_format.table.scan.pruning.index_pruning import PrunedFragments, prune_fragments, usable_indices
 from lance_format.table.scan.pruning.row_lookup import RowLookup
 from lance_format.table.scan.pruning.statistics_pruning import PrunedOnce, is_pruned_ahead, prune_ahead
@@ -69,7 +68,7 @@ class LanceScanner:
         self._batch_size = options.batch_rows
         self._metrics: ScanMetrics | None = None
         self._fragments = table.manifest.fragments if options.fragments is None else FragmentList.of(options.fragments)
-        self._projection = plan_output(table, options) if projection is None else projection
+        self._projection = options.project(table.manifest.schema) if projection is None else projection
         self._stages = Stages.of(self._projection)
 
     @property
@@ -449,10 +448,3 @@ class LanceScanner:
 
     def _scan(self, fragment: FragmentMetadata) -> FragmentReader:
         return self._table.scan(fragment, self._projection.source)
-
-
-def plan_output(table: TableVersion, options: ScanOptions) -> Projection:
-    """Return the projection of a scan."""
-    wanted = {ROW_ID: options.with_row_id, ROW_ADDRESS: options.with_row_address}
-    stored = read_schema(table.manifest.schema, BlobHandling.parse(options.blob_handling))
-    return plan_projection(stored, options.columns, options.filter, extra=[name for name in wanted if wanted[name]])

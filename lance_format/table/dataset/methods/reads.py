@@ -21,7 +21,7 @@ from lance_format.table.scan.column_bounds import ColumnBounds, column_bounds
 from lance_format.table.scan.metrics import MetricsCallback
 from lance_format.table.scan.options import OrderBy, ScanOptions, ScanTuning
 from lance_format.table.scan.projection import Columns, Filter
-from lance_format.table.scan.scanner import LanceScanner, plan_output
+from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.take import RowSelection, take_addresses, take_row_ids, take_row_numbers
 from lance_format.table.scan.take_blobs import payload_sizes, read_blob_ranges, read_blobs, take_blobs
 from lance_format.table.text_search.search import TextRequest
@@ -163,7 +163,7 @@ class DatasetReads(OpenTable, ScanMethods):
         blob_handling : str, optional
             See `scanner`.
         """
-        return plan_output(self._table, ScanOptions(blob_handling=blob_handling)).schema
+        return ScanOptions(blob_handling=blob_handling).project(self._table.manifest.schema).schema
 
     def count_rows(self, filter: Filter | None = None) -> int:
         """Count the live rows that pass a filter."""

@@ -19,7 +19,7 @@ from lance_format.table.scan.ordered.sort_order import as_ordering, is_comparabl
 from lance_format.table.scan.ordered.zone_order import Zones
 from lance_format.table.scan.pace import Pace
 from lance_format.table.scan.scanned_fragment import Window
-from lance_format.table.scan.scanner import LanceScanner, plan_output
+from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.take import locate_row_numbers, take_found
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, FragmentRanges, ScanTask
 from lance_format.table.versions.table_version import TableVersion
@@ -66,7 +66,7 @@ class OrderedScanner(LanceScanner):
             order_by=(),
         )
         self._keys = KeyScanner(table, keys)
-        self._rows = plan_output(table, dataclasses.replace(options, filter=None))
+        self._rows = dataclasses.replace(options, filter=None).project(table.manifest.schema)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the sorted rows as a stream."""

@@ -21,7 +21,7 @@ from lance_format.table.scan.ordered.sort_order import as_ordering, sorted_indic
 from lance_format.table.scan.planned_reads import PlannedReads
 from lance_format.table.scan.projection import Columns, Projection, plan_projection
 from lance_format.table.scan.scanned_fragment import ScannedRows
-from lance_format.table.scan.scanner import LanceScanner, plan_output
+from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.take import take_found
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, ScanTask
 from lance_format.table.versions.table_version import TableVersion
@@ -92,7 +92,8 @@ class RankedScanner(LanceScanner):
         self._orderings = [as_ordering(ordering) for ordering in options.order_by]
         planned = options
         if options.prefilter:
-            plan_output(table, ScanOptions(columns=[], filter=options.filter))  # Raises the errors of the filter here.
+            tested = ScanOptions(columns=[], filter=options.filter)
+            tested.project(table.manifest.schema)  # Raises the errors of the filter here.
             planned = dataclasses.replace(options, filter=None)
         super().__init__(table, planned, _plan(table, planned, computed))
 
