@@ -76,7 +76,7 @@ def small_together(fragments: Iterable[FragmentRanges], pace: Pace) -> Iterator[
     num_rows = num_files = 0
     for scan, ranges in fragments:
         size, files = ranges.num_rows, len(scan.fragment.files)
-        is_small = size <= MOST_ROWS and not ranges.certain.any()
+        is_small = size <= MOST_ROWS
         if group and (not is_small or num_rows + size > pace.tested_rows or num_files + files > MAX_FILES_TOGETHER):
             yield group
             group, num_rows, num_files = [], 0, 0

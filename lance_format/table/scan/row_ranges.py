@@ -54,6 +54,10 @@ class RowRanges:
     def __len__(self) -> int:
         return self.starts.size
 
+    def as_certain(self) -> RowRanges:
+        """Return the same ranges, for all rows of which the filter is known to be true."""
+        return RowRanges(self.starts, self.stops, np.ones(self.starts.size, np.bool_))
+
     @property
     def num_rows(self) -> int:
         """Number of rows."""

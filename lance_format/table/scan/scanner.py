@@ -371,11 +371,18 @@ class LanceScanner:
     def _read_fragments(
         self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter
     ) -> Iterator[JoinedRows]:
-        projection = self._projection
-        if projection.filter is not None:
-            yield from self._read_filtered(fragments, window, meter)
+        if self._projection.filter is None:
+            yield from self._read_all(fragments, window, meter)
             return
-        pace, source, limited = meter.pace, projection.output_source, window.left is not None
+        wanted = (found for found in fragments if len(found[1]))
+        for is_certain, group in itertools.groupby(wanted, key=lambda found: bool(found[1].certain.all())):
+            yield from (self._read_all if is_certain else self._read_filtered)(group, window, meter)
+            if window.is_over:
+                return
+
+    def _read_all(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[JoinedRows]:
+        """Read rows that are known to pass the filter."""
+        pace, source, limited = meter.pace, self._projection.output_source, window.left is not None
         ahead = opened_ahead(self._within(fragments, window), source, meter.reads, is_limited=limited)
         for group in small_together(ahead, pace):
             placed = [(scan, ranges, self._position(scan)) for scan, ranges in group]
@@ -383,8 +390,8 @@ class LanceScanner:
                 meter.rows_scanned += sum(ranges.num_rows for _, ranges in group[members])
                 found = self._read_one(group[members.start], meter) if known is None else [known]
                 yield from self._completed(meter.metered(found, [scan for scan, _ in group[members]]))
-            if not self._table.directory.store.is_remote:
-                pace.widen()
+            if self._projection.filter is not None or not self._table.directory.store.is_remote:
+                pace.widen()  # Whole fragments of a remote store are read while they are opened.
 
     def _applied(self, found: Iterable[JoinedRows]) -> Iterator[pa.RecordBatch]:
         """Compute the outputs."""

@@ -2,11 +2,13 @@
 
 Of ZONEMAP indices, all fragments are laid out one after another, so that one evaluation per column decides for all
 zones. Other kinds name rows (`indexed_rows.py`). An index errs on the side of "may match": it includes rows deleted
-since, and uncovered rows are unknown. No data file is opened.
+since, and uncovered rows are unknown. Where exact answers cover the whole filter, rows are certain to match. No data
+file is opened.
 """
 
 from __future__ import annotations
 
+import collections
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -16,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.datatypes import Field
-from lance_format.expressions import BoundExpression, FieldPath
+from lance_format.expressions import BoundExpression, FieldPath, columns_of, conjuncts
 from lance_format.expressions.pruning import ZoneVerdicts, classify, rows_of_zones
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.lazy_dataclasses import dataclass
@@ -120,6 +122,7 @@ def _by_rows(
     excluded, ranges = set(pruned.excluded), dict(pruned.ranges)
     num_rows = np.diff(layout.first_rows)
     names, num_parts = set(), 0
+    needed, exact = _terms_of(predicate), collections.defaultdict[int, set[tuple[FieldPath, ...]]](set)
     for path, column in usable.items():
         term = own_terms(predicate, path)
         if term is None:
@@ -131,10 +134,21 @@ def _by_rows(
             excluded.update(found.excluded.tolist())
             for fragment_id, rows in found.ranges.items():
                 ranges[fragment_id] = rows.intersect(ranges[fragment_id]) if fragment_id in ranges else rows
-    ranges = {fragment_id: rows for fragment_id, rows in ranges.items() if fragment_id not in excluded}
+                if found.is_exact:
+                    exact[fragment_id].add((path,))
+    ranges = {
+        fragment_id: rows.as_certain() if exact[fragment_id] >= needed else rows
+        for fragment_id, rows in ranges.items()
+        if fragment_id not in excluded
+    }
     return PrunedFragments(
         frozenset(excluded), ranges, pruned.num_indices + len(names), pruned.num_parts + num_parts, pruned.num_zones
     )
+
+
+def _terms_of(predicate: BoundExpression) -> set[tuple[FieldPath, ...]]:
+    """Return the columns of each of the conjunctive terms of a filter."""
+    return {columns_of(term) for term in conjuncts(predicate.expression)}
 
 
 @dataclass(frozen=True, slots=True)

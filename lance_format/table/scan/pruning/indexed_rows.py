@@ -1,7 +1,8 @@
 """Finding the rows that terms of a filter select, by the indices that name rows, or tell zones apart by their values.
 
 Such an index answers the conjunctive terms of a filter that are about its column alone. Of the fragments that it
-covers, only the rows in its answer are read, and the whole filter is evaluated over them.
+covers, only the rows in its answer are read. The filter is evaluated over them, unless exact answers of indices cover
+all of its terms.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class _Use:
     form : KnownForm
     file : str
         The name of the file that names rows or zones.
+    is_exact : bool
+        Whether they name no rows for which a predicate does not hold, except deleted ones.
     can_answer : callable
         Returns whether they bound the rows for which a predicate holds; by default they do.
     """
@@ -62,33 +65,34 @@ class _Use:
     finder: Finder | None
     form: KnownForm
     file: str
+    is_exact: bool = False
     can_answer: Callable[[Question], bool] = lambda _: True
 
 
 _USES: Mapping[str, _Use] = MappingProxyType(
     {
-        "BTree": _Use(is_ordinary, btree_index.find_rows, btree_index.FORM, btree_index.DATA_FILE),
-        "Bitmap": _Use(is_ordinary, bitmap_index.find_rows, bitmap_index.FORM, bitmap_index.BITMAP_FILE),
+        "BTree": _Use(is_ordinary, btree_index.find_rows, btree_index.FORM, btree_index.DATA_FILE, is_exact=True),
+        "Bitmap": _Use(is_ordinary, bitmap_index.find_rows, bitmap_index.FORM, bitmap_index.BITMAP_FILE, is_exact=True),
         "LabelList": _Use(
             label_list_index.has_labels,
             label_list_index.find_rows,
             label_list_index.FORM,
             bitmap_index.BITMAP_FILE,
-            label_list_index.can_answer,
+            can_answer=label_list_index.can_answer,
         ),
         "NGram": _Use(
             ngram_index.is_text,
             ngram_index.find_rows,
             ngram_index.FORM,
             ngram_index.NGRAM_FILE,
-            ngram_index.can_answer,
+            can_answer=ngram_index.can_answer,
         ),
         "BloomFilter": _Use(
             bloom_filter_index.can_hash,
             None,
             bloom_filter_index.FORM,
             bloom_filter_index.BLOOM_FILE,
-            bloom_filter_index.can_answer,
+            can_answer=bloom_filter_index.can_answer,
         ),
     }
 )
@@ -110,11 +114,14 @@ class IndexedRows:
         The ids of fragments without a row that may match.
     ranges : mapping of int to RowRanges
         The rows that may match, for fragments where only some of them may.
+    is_exact : bool
+        Whether all rows of `ranges` match.
     """
 
     index: IndexMetadata
     excluded: RowOffsets
     ranges: Mapping[int, RowRanges]
+    is_exact: bool = False
 
 
 def names_rows(index: IndexMetadata) -> bool:
@@ -249,7 +256,7 @@ def _placed(
         if rows[-1] >= limit:
             raise lacking_row(index, int(rows[-1]), number, limit, index_path(table, index, use.file))
         ranges[number] = RowRanges.of_rows(rows)
-    return IndexedRows(index, covered[is_empty], ranges)
+    return IndexedRows(index, covered[is_empty], ranges, use.is_exact)
 
 
 def _addresses_of(table: TableVersion, ids: RowIds) -> RowIds:
