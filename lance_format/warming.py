@@ -15,6 +15,7 @@ import pyarrow as pa
 from lance_format.aggregation import Aggregate, FirstRows, GroupOrder, PartialAggregation
 from lance_format.array_encodings.value_slices import ValueSlices
 from lance_format.expressions.functions.patterns import like
+from lance_format.expressions.values.order import is_among
 from lance_format.masks import filter_values
 from lance_format.query import MatchQuery, PhraseQuery
 from lance_format.table.dataset.dataset import dataset
@@ -61,7 +62,8 @@ def _use(path: str, table: pa.Table, version: str) -> None:
     stored.take([5, 17, table.num_rows - 3])
     stored.to_table(filter=f"id > {_NUM_ROWS - 5000} AND id % 3 = 0")
     for column in ("id", "`column 10`"):  # of 64 bits and of 32
-        stored.to_table(filter=f"{column} IN ({', '.join(map(str, range(0, 6400, 100)))})")
+        for step in (100, 10_000_000):  # in a set of bits, and in a hash table
+            stored.to_table(filter=f"{column} IN ({', '.join(map(str, range(0, 64 * step, step)))})")
     stored.merge_insert("id").when_matched_delete().execute(table.slice(0, 10).select(["id"]))
     new = table.slice(0, 1).set_column(0, table.schema.field(0), pa.array([-1]))
     stored.merge_insert("id").when_not_matched_insert_all().execute(new)
@@ -83,6 +85,8 @@ def _filter() -> None:
         filter_values(pa.array(np.zeros(_NUM_ROWS, f"u{bits // 8}")), mask)
     for arrow_type in (pa.string(), pa.large_string()):
         like(pa.repeat(pa.scalar("text", arrow_type), _NUM_ROWS), "%ex%", ignore_case=False)
+    texts = pa.array([f"text {number}" for number in range(64)])
+    is_among(texts, texts)
 
 
 def _index(path: str) -> None:

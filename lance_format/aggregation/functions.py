@@ -33,13 +33,13 @@ from lance_format.aggregation.words import (
     from_words,
     frozen,
     halves,
-    is_text,
     is_word,
     to_floats,
     to_words,
     validity,
 )
 from lance_format.errors import NotSupportedError
+from lance_format.expressions.values.text_set import is_text
 from lance_format.kernels.aggregation.grouping import add_floats, add_integers, keep_extremes
 
 _PENDING_ROWS = 1 << 16

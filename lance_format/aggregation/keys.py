@@ -24,11 +24,11 @@ from lance_format.aggregation.words import (
     from_halves,
     from_words,
     halves,
-    is_text,
     is_word,
     to_words,
     validity,
 )
+from lance_format.expressions.values.text_set import is_text
 
 _NULLS_PER_WORD = 62
 

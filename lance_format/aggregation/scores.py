@@ -19,12 +19,11 @@ from lance_format.aggregation.words import (
     float_bits,
     frozen,
     halves,
-    is_text,
     is_word,
-    text_parts,
     to_words,
     validity,
 )
+from lance_format.expressions.values.text_set import is_text, text_parts
 from lance_format.kernels.aggregation.best_values import GREATEST, LEAST, score_texts
 
 _Score: TypeAlias = Callable[[pa.Array], I64]

@@ -9,9 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.aggregation.word_table import FEWEST_SLOTS, empty_slots, grown
-from lance_format.aggregation.words import I32, I64, U64, Bool, text_parts, validity
+from lance_format.aggregation.words import I32, I64, U64, Bool, validity
 from lance_format.data_block import MAX_INT32
-from lance_format.kernels.aggregation.grouping import SLACK, number_texts, place_hashes
+from lance_format.expressions.values.text_set import text_parts
+from lance_format.kernels.columns.text_hashes import SLACK, number_texts, place_hashes
 
 
 class TextTable:

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.expressions.values.casts import MAX_WORD_DIGITS
-from lance_format.kernels.aggregation.grouping import SLACK
 
 Bool = npt.NDArray[np.bool_]
 F64 = npt.NDArray[np.float64]
@@ -34,17 +33,11 @@ _INTEGERS: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_duration,
     lambda arrow_type: pa.types.is_decimal128(arrow_type) and arrow_type.precision <= MAX_WORD_DIGITS,
 )
-_TEXTS = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
 
 
 def is_word(arrow_type: pa.DataType) -> bool:
     """Return whether the values of a type are integers of at most 64 bits, in their order."""
     return any(is_kind(arrow_type) for is_kind in _INTEGERS)
-
-
-def is_text(arrow_type: pa.DataType) -> bool:
-    """Return whether the values of a type are byte strings."""
-    return any(is_kind(arrow_type) for is_kind in _TEXTS)
 
 
 def frozen(values: npt.NDArray[_Item]) -> npt.NDArray[_Item]:
@@ -105,23 +98,6 @@ def float_bits(numbers: npt.NDArray[Any]) -> I64:
     alike = np.where(np.isnan(numbers), numbers.dtype.type(np.nan), numbers)
     bits: I64 = alike.view(f"i{numbers.itemsize}").astype(np.int64, copy=False)
     return bits
-
-
-def text_parts(array: pa.Array) -> tuple[npt.NDArray[np.uint8], I64]:
-    """Return the bytes of strings or binaries, with `SLACK` bytes after them, and their offsets."""
-    is_long = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
-    _, stored_offsets, data = array.buffers()
-    if stored_offsets is None or not len(array):
-        offsets = np.zeros(len(array) + 1, np.int64)
-    else:
-        read = np.frombuffer(stored_offsets, np.int64 if is_long else np.int32)
-        offsets = read[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    found = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    if found.size < offsets[-1] + SLACK:
-        kept = found[offsets[0] : offsets[-1]]
-        found = np.concatenate([kept, np.zeros(SLACK, np.uint8)])
-        offsets -= offsets[0]
-    return frozen(found), frozen(offsets)
 
 
 def from_words(words: I64, valid: Bool, arrow_type: pa.DataType) -> pa.Array:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_format.kernels.columns.integer_hashes import find_numbers, number_distinct
+from lance_format.kernels.columns.integer_hashes import find_hashed, mark_hashes, number_distinct
 from lance_format.kernels.compression.bits import find_bits
 from lance_format.kernels.jit import read_only
 from lance_format.row_numbers import distinct
 
-MIN_CONSTANTS = 64
-"""Number of constants from which a set pays off: Arrow hashes the constants anew for every batch."""
+MIN_CONSTANTS = 4
+"""Number of constants from which a set pays off: Arrow hashes the constants again for every batch."""
 _MAX_BITS = 1 << 25
 _BITS_PER_CONSTANT = 256
 """A set of bits takes up to 32 bytes per constant, as a hash table does, and 4 MiB in all."""
+_FILTER_BITS_PER_CONSTANT = 32
 
 _SIGNED = (
     pa.types.is_int8,
@@ -32,6 +34,7 @@ _SIGNED = (
     pa.types.is_duration,
 )
 _Integers = npt.NDArray[np.int64]
+_Set = TypeVar("_Set")
 
 
 class IntegerSet:
@@ -57,25 +60,25 @@ class IntegerSet:
         self._shift = 64 - num_bits
         self._slots = np.empty(1 << num_bits, np.int64), np.full(1 << num_bits, -1, np.int32)
         number_distinct(read_only(numbers), self._shift, *self._slots, np.empty(numbers.size, np.int64))
+        self._filter_shift, self._filter = empty_filter(numbers.size)
+        mark_hashes(read_only(numbers), self._filter_shift, self._filter)
 
     @staticmethod
     def of(constants: pa.Array) -> IntegerSet | None:
         """Return the set of some constants; None if they are few, null or no integers."""
         if len(constants) < MIN_CONSTANTS or constants.null_count or not _is_signed(constants.type):
             return None
-        return _made(_Identity(constants))
+        return made_once(IntegerSet, constants)
 
     def contains(self, values: pa.Array) -> pa.BooleanArray:
         """Return which values of the type of the constants are among them; null is not."""
         integers = _integers(values)
+        if integers.dtype.itemsize < 4:
+            integers = integers.astype(np.int64)
+        packed = np.empty((integers.size + 7) // 8, np.uint8)
         if self._bits is None:
-            found = np.empty(integers.size, np.int64)
-            find_numbers(read_only(integers.astype(np.int64, copy=False)), self._shift, *self._slots, found)
-            packed = np.packbits(found >= 0, bitorder="little")
+            find_hashed(read_only(integers), self._shift, *self._slots, self._filter_shift, self._filter, packed)
         else:
-            if integers.dtype.itemsize < 4:
-                integers = integers.astype(np.int64)
-            packed = np.empty((integers.size + 7) // 8, np.uint8)
             find_bits(read_only(integers), self._least, self._bits, packed)
         among = pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(packed)])
         return pc.and_(among, values.is_valid()) if values.null_count else among
@@ -98,6 +101,15 @@ class IntegerSet:
         return found, ~found | (least != greatest)
 
 
+def empty_filter(num_values: int) -> tuple[int, npt.NDArray[np.uint8]]:
+    """Return an empty filter of hashes, and 64 minus the binary logarithm of the number of its bits.
+
+    `kernels/columns/integer_hashes.py` says what it is.
+    """
+    num_bits = min(max((num_values * _FILTER_BITS_PER_CONSTANT).bit_length(), 10), _MAX_BITS.bit_length() - 1)
+    return 64 - num_bits, np.zeros(1 << (num_bits - 3), np.uint8)
+
+
 class _Identity:
     """An array as a key: equal to itself only."""
 
@@ -112,8 +124,13 @@ class _Identity:
 
 
 @functools.lru_cache(maxsize=16)
-def _made(constants: _Identity) -> IntegerSet:
-    return IntegerSet(constants.array)
+def _made(make: Callable[[pa.Array], _Set], constants: _Identity) -> _Set:
+    return make(constants.array)
+
+
+def made_once(make: Callable[[pa.Array], _Set], constants: pa.Array) -> _Set:
+    """Return the set of some constants, the same as before if they are the same object."""
+    return cast("_Set", _made(make, _Identity(constants)))
 
 
 def _is_signed(arrow_type: pa.DataType) -> bool:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from lance_format.expressions.nodes import MIRRORED, ComparisonOperator
 from lance_format.expressions.values.integer_set import IntegerSet
+from lance_format.expressions.values.text_set import TextSet
 
 _KERNELS: dict[ComparisonOperator, Callable[[Any, Any], Any]] = {
     "=": pc.equal,
@@ -79,9 +80,9 @@ def is_among(values: Any, constants: pa.Array) -> Any:
     constants : pa.Array
         Of the same type.
     """
-    integers = IntegerSet.of(constants) if isinstance(values, pa.Array) else None
-    if integers is not None:
-        return integers.contains(values)
+    known = IntegerSet.of(constants) or TextSet.of(constants) if isinstance(values, pa.Array) else None
+    if known is not None:
+        return known.contains(values)
     found = pc.is_in(values, value_set=constants)
     if pa.types.is_floating(constants.type):
         # Arrow looks values up by their bits; zero and NaN have several forms.

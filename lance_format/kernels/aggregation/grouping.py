@@ -2,10 +2,10 @@
 
 A key is one or more words of 64 bits. `slots` is a hash table with open addressing: numbers of keys, -1 where free. It
 has a power of two of slots, more than twice as many as keys. Byte strings become words first: their numbers in a table
-of distinct ones, which lie in `arena` one after the other.
+of distinct ones (`columns/text_hashes.py`).
 
-Large tables lie outside of the processor's caches, at random places, so slots, keys and byte strings are fetched some
-rows before the row that needs them.
+Large tables lie outside of the processor's caches, at random places, so slots and keys are fetched some rows before the
+row that needs them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
 from lance_format.kernels.prefetch import AHEAD, prefetch
-from lance_format.kernels.words import equal_bytes, hash_bytes, load_word, mix, store_word
+from lance_format.kernels.words import mix
 
 Bool = npt.NDArray[np.bool_]
 F64 = npt.NDArray[np.float64]
@@ -24,9 +24,6 @@ I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 U64 = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
-
-SLACK = 8
-"""Bytes after the last byte string, which are read and not used."""
 
 
 @kernel
@@ -106,107 +103,6 @@ def place_keys(keys: I64, count: int, slots: I32) -> int:
         for part in range(keys.shape[1]):
             value = mix(value ^ np.uint64(keys[number, part]))
         slot = value & mask
-        while slots[slot] >= 0:
-            slot = (slot + np.uint64(1)) & mask
-        slots[slot] = number
-    return count
-
-
-@kernel
-def number_texts(
-    data: U8, offsets: I64, valid: Bool, slots: I32, hashes: U64, ends: I64, arena: U8, count: int, out: I64
-) -> int:
-    """Number byte strings, and add new ones to the table.
-
-    Parameters
-    ----------
-    data : uint8[offsets[-1] + SLACK], read-only
-    offsets : int64[num_values + 1], read-only
-    valid : bool[num_values], read-only
-        Empty if there is no null.
-    slots : int32[2**n]
-        Updated.
-    hashes : uint64[count + num_values or more]
-        The hashes of the known byte strings; those of new ones are added.
-    ends : int64[count + num_values + 1 or more]
-        The end of each known byte string in `arena`, after a 0; those of new ones are added.
-    arena : uint8[…]
-        The known byte strings; new ones are added. It has room for all values, and the slack.
-    count : int
-        The number of known byte strings.
-    out : int64[num_values]
-        Set to the numbers of the byte strings; 0 for nulls.
-
-    Returns
-    -------
-    int
-        The number of known byte strings now.
-    """
-    mask = np.uint64(slots.size - 1)
-    num_values = offsets.size - 1
-    found = np.empty(num_values, np.uint64)
-    for row in range(num_values):
-        found[row] = hash_bytes(data, np.int64(offsets[row]), np.int64(offsets[row + 1] - offsets[row]))
-    for row in range(num_values):
-        if row + 3 * AHEAD < num_values:
-            prefetch(slots, np.int64(found[row + 3 * AHEAD] & mask))
-        if row + 2 * AHEAD < num_values:
-            number = slots[found[row + 2 * AHEAD] & mask]
-            prefetch(hashes, np.int64(number))
-            prefetch(ends, np.int64(number))
-        if row + AHEAD < num_values:
-            number = slots[found[row + AHEAD] & mask]
-            if number >= 0:
-                prefetch(arena, ends[number])
-        if valid.size > 0 and not valid[row]:
-            out[row] = 0
-            continue
-        start = np.int64(offsets[row])
-        size = np.int64(offsets[row + 1]) - start
-        value = found[row]
-        slot = value & mask
-        number = slots[slot]
-        while number >= 0:
-            begin = ends[number]
-            alike = hashes[number] == value and ends[number + 1] - begin == size
-            if alike and equal_bytes(data, start, arena, begin, size):
-                break
-            slot = (slot + np.uint64(1)) & mask
-            number = slots[slot]
-        if number < 0:
-            number = np.int32(count)
-            slots[slot] = number
-            hashes[count] = value
-            begin = ends[count]
-            position = 0
-            while position < size:
-                store_word(arena, begin + position, load_word(data, start + position))
-                position += 8
-            count += 1
-            ends[count] = begin + size
-        out[row] = number
-    return count
-
-
-@kernel
-def place_hashes(hashes: U64, count: int, slots: I32) -> int:
-    """Fill an empty hash table with known byte strings.
-
-    Parameters
-    ----------
-    hashes : uint64[count or more]
-    count : int
-    slots : int32[2**n]
-        All -1. Set to the numbers of the byte strings.
-
-    Returns
-    -------
-    int
-        `count`.
-    """
-    mask = np.uint64(slots.size - 1)
-    for number in range(count):
-        slot = hashes[number] & mask
         while slots[slot] >= 0:
             slot = (slot + np.uint64(1)) & mask
         slots[slot] = number

@@ -2,9 +2,15 @@
 
 Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4) spreads values over a power of two of
 slots; collisions go to the next free slot. A slot has a value and its number, or -1 if it is free.
+
+A filter of bits excludes most values that are not in a table before its slots are read. A value's bit is that of its
+hash in a larger power of two, as in a Bloom filter of one hash (Bloom, "Space/Time Trade-offs in Hash Coding with
+Allowable Errors", CACM 1970).
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +20,15 @@ from lance_format.kernels.prefetch import AHEAD, prefetch
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
+
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
 def _first_slot(value: int, shift: int) -> int:
     """Return the first slot that a value may be in."""
-    return np.int64((np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
+    return np.int64((np.uint64(value) * _FACTOR) >> np.uint64(shift))
 
 
 @kernel
@@ -94,3 +103,65 @@ def find_numbers(values: I64, shift: int, slot_values: I64, slot_numbers: I32, o
         out[index] = number
         found += number >= 0
     return found
+
+
+@kernel
+def mark_hashes(values: I64, shift: int, bits: U8) -> int:
+    """Set the bits of values in a filter.
+
+    Parameters
+    ----------
+    values : int64[num_values], read-only
+    shift : int
+        64 minus the binary logarithm of the number of bits.
+    bits : uint8[num_bits // 8]
+        The least significant bit of each byte first.
+
+    Returns
+    -------
+    int
+        The number of values.
+    """
+    for value in values:
+        place = _first_slot(value, shift)
+        bits[place >> 3] |= np.uint8(1 << (place & 7))
+    return int(values.size)
+
+
+@kernel
+def find_hashed(
+    values: npt.NDArray[Any], shift: int, slot_values: I64, slot_numbers: I32, filter_shift: int, bits: U8, out: U8
+) -> int:
+    """Look up which values are in a table.
+
+    Parameters
+    ----------
+    values : int32[num_values] or int64[num_values], read-only
+    shift, slot_values, slot_numbers
+        See `number_distinct`. One slot is free at least.
+    filter_shift, bits
+        See `mark_hashes`.
+    out : uint8[(num_values + 7) // 8]
+        Set to a bit per value: whether it is in the table.
+
+    Returns
+    -------
+    int
+        The number of values.
+    """
+    last = np.int64(slot_numbers.size - 1)
+    for byte in range(out.size):
+        word = np.uint8(0)
+        start = byte << 3
+        for index in range(start, min(start + 8, values.size)):
+            value = np.int64(values[index])
+            hashed = np.uint64(value) * _FACTOR
+            place = hashed >> np.uint64(filter_shift)
+            if (bits[place >> np.uint64(3)] >> np.uint8(place & np.uint64(7))) & 1:
+                slot = np.int64(hashed >> np.uint64(shift))
+                while slot_numbers[slot] >= 0 and slot_values[slot] != value:
+                    slot = (slot + 1) & last
+                if slot_numbers[slot] >= 0:
+                    word |= np.uint8(1 << (index & 7))
+        out[byte] = word
+    return int(values.size)

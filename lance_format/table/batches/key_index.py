@@ -1,8 +1,9 @@
 """Joins by key of the rows of a stream with rows in memory.
 
 The rows in memory are numbered by key once. Each key column is looked up separately, in a hash table of its distinct
-values, which is kept for integers; the numbers of two columns are then joined to a number of the pair, and so on. All
-steps process whole columns. A list is looked up as the numbers of its items, which are numbered like keys.
+values, which is kept for integers and byte strings; the numbers of two columns are then joined to a number of the pair,
+and so on. All steps process whole columns. A list is looked up as the numbers of its items, which are numbered like
+keys.
 
 Values are the same as they are in the reference: by their bits, so that NaN equals NaN, and 0.0 does not equal -0.0.
 Nulls are values like others here. The caller decides whether they match: see `null_keys`.
@@ -19,10 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import NotSupportedError
+from lance_format.expressions.values.text_set import is_text
 from lance_format.extension_types import is_list
 from lance_format.half_floats import if_else, is_nan, nan_of
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.batches.integer_index import Int64Array, IntegerIndex, is_integral
+from lance_format.table.batches.text_index import TextIndex
 
 _ABSENT = -1
 _ITEM = "item"
@@ -57,12 +60,12 @@ class ListIndex:
     ----------
     items : KeyIndex
         Of all items of all lists.
-    lists : FlatIndex
+    lists : TextIndex
         The numbers of the items of each list, as bytes.
     """
 
     items: KeyIndex
-    lists: FlatIndex
+    lists: TextIndex
 
     def __len__(self) -> int:
         return len(self.lists)
@@ -72,7 +75,7 @@ class ListIndex:
         return self.lists.find(_as_numbers(column, self.items.find(_items(column))))
 
 
-Leaf: TypeAlias = FlatIndex | IntegerIndex | ListIndex
+Leaf: TypeAlias = FlatIndex | IntegerIndex | TextIndex | ListIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class KeyIndex:
     ----------
     names : tuple of str
         The columns of a key.
-    leaves : tuple of FlatIndex, IntegerIndex or ListIndex
+    leaves : tuple of FlatIndex, IntegerIndex, TextIndex or ListIndex
         The distinct values of every leaf of these columns.
     pairs : tuple of IntegerIndex
         For every leaf except the first, the existing pairs of a number of the preceding leaves and a number of the
@@ -227,7 +230,9 @@ def _index_leaf(column: pa.ChunkedArray) -> Leaf:
         return IntegerIndex.of(column)
     if is_list(column.type):
         items, numbers = index_keys(_items(column), [_ITEM])
-        return ListIndex(items, FlatIndex(pc.unique(_as_numbers(column, numbers))))
+        return ListIndex(items, TextIndex.of(_as_numbers(column, numbers)))
+    if is_text(column.type):
+        return TextIndex.of(column)
     try:
         return FlatIndex(pc.unique(column))
     except pa.ArrowNotImplementedError as error:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.kernels.columns.integer_hashes import find_numbers, number_distinct
+from lance_format.kernels.columns.integer_hashes import find_hashed, find_numbers, mark_hashes, number_distinct
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 CLOSE = st.integers(-3, 3)
@@ -35,3 +35,11 @@ def check(given_values: list[int], others: list[int], num_bits: int) -> None:
     found = find_numbers(np.array(wanted, np.int64), 64 - num_bits, slot_values, slot_numbers, out)
     assert out.tolist() == [expected.get(value, -1) for value in wanted]
     assert found == sum(value in expected for value in wanted)
+    for filter_bits in (3, 10):
+        bits, packed = np.zeros(1 << (filter_bits - 3), np.uint8), np.zeros((len(wanted) + 7) // 8, np.uint8)
+        mark_hashes(values, 64 - filter_bits, bits)
+        find_hashed(
+            np.array(wanted, np.int64), 64 - num_bits, slot_values, slot_numbers, 64 - filter_bits, bits, packed
+        )
+        there = np.unpackbits(packed, count=len(wanted), bitorder="little")
+        assert there.tolist() == [value in expected for value in wanted]

@@ -1,0 +1,84 @@
+"""Many constant strings or binaries as a set, made once for all batches in which values are looked up."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.expressions.values.integer_set import empty_filter, made_once
+from lance_format.kernels.columns.text_hashes import SLACK, find_texts, mark_text_hashes, number_texts
+from lance_format.kernels.jit import read_only
+
+_MIN_CONSTANTS = 64
+"""Number of constants from which a set pays off: for fewer, Arrow hashes values faster."""
+_TEXTS = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
+
+
+def is_text(arrow_type: pa.DataType) -> bool:
+    """Return whether the values of a type are byte strings."""
+    return any(is_kind(arrow_type) for is_kind in _TEXTS)
+
+
+def text_parts(array: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return the bytes of strings or binaries, with `SLACK` bytes after them, and their offsets."""
+    is_long = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    _, stored_offsets, data = array.buffers()
+    if stored_offsets is None or not len(array):
+        offsets = np.zeros(len(array) + 1, np.int64)
+    else:
+        read = np.frombuffer(stored_offsets, np.int64 if is_long else np.int32)
+        offsets = read[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    found = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    if found.size < offsets[-1] + SLACK:
+        kept = found[offsets[0] : offsets[-1]]
+        found = np.concatenate([kept, np.zeros(SLACK, np.uint8)])
+        offsets -= offsets[0]
+    return read_only(found), read_only(offsets)
+
+
+class TextSet:
+    """Distinct byte strings, numbered from 0 by their first occurrence.
+
+    Parameters
+    ----------
+    texts : pa.Array
+        Without nulls.
+
+    Attributes
+    ----------
+    count : int
+        Number of distinct byte strings.
+    """
+
+    def __init__(self, texts: pa.Array) -> None:
+        data, offsets = text_parts(texts)
+        size = len(texts)
+        slots = np.full(1 << (2 * size).bit_length(), -1, np.int32)
+        hashes, ends = np.empty(size, np.uint64), np.zeros(size + 1, np.int64)
+        arena = np.empty(int(offsets[-1] - offsets[0]) + SLACK, np.uint8)
+        no_nulls = read_only(np.empty(0, np.bool_))
+        self.count = number_texts(data, offsets, no_nulls, slots, hashes, ends, arena, 0, np.empty(size, np.int64))
+        shift, bits = empty_filter(self.count)
+        mark_text_hashes(hashes[: self.count], shift, bits)
+        self._table = slots, hashes, ends, arena, shift, bits
+
+    @staticmethod
+    def of(constants: pa.Array) -> TextSet | None:
+        """Return the set of some constants; None if they are few, null or no byte strings."""
+        if len(constants) < _MIN_CONSTANTS or constants.null_count or not is_text(constants.type):
+            return None
+        return made_once(TextSet, constants)
+
+    def find(self, values: pa.Array) -> npt.NDArray[np.int64]:
+        """Return the numbers of values, -1 for other values, and any number for null."""
+        found = np.empty(len(values), np.int64)
+        data, offsets = text_parts(values)
+        find_texts(data, offsets, *self._table, found)
+        return found
+
+    def contains(self, values: pa.Array) -> pa.BooleanArray:
+        """Return which values of the type of the constants are among them; null is not."""
+        among = pa.array(self.find(values) >= 0)
+        return pc.and_(among, values.is_valid()) if values.null_count else among
