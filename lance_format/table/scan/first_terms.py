@@ -26,6 +26,7 @@ from lance_format.table.scan.pace import Seen
 
 _ALWAYS_DEFINED = (Column, Literal, Comparison, NullSafeEqual, And, Or, Not, IsNull, In, Like)
 """Nodes that cannot fail for any values of their children."""
+_FEW_COLUMNS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class FirstTerms:
         columns : Schema
             The stored columns of the predicate.
         """
-        if not all(isinstance(node, _ALWAYS_DEFINED) for node in walk(predicate.expression)):
+        if not _cannot_fail(predicate):
             return None
         fast = {field.name for field in columns.to_storage() if _is_fast(field.type)}
         terms = tuple(
@@ -78,6 +79,23 @@ class FirstTerms:
         seen.num_first += batch.num_rows
         seen.num_passed_first += mask.true_count
         return mask
+
+
+def is_cheap(predicate: BoundExpression, columns: Schema) -> bool:
+    """Return whether a filter reads few columns, all of them fast, and can be tested for any further rows.
+
+    Parameters
+    ----------
+    predicate : BoundExpression
+    columns : Schema
+        Its stored columns.
+    """
+    types = [field.type for field in columns.to_storage()]
+    return _cannot_fail(predicate) and len(types) <= _FEW_COLUMNS and all(map(_is_fast, types))
+
+
+def _cannot_fail(predicate: BoundExpression) -> bool:
+    return all(isinstance(node, _ALWAYS_DEFINED) for node in walk(predicate.expression))
 
 
 def _is_fast(arrow_type: pa.DataType) -> bool:

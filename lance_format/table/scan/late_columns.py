@@ -7,17 +7,16 @@ fragments, whose columns are read by the same calls.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator, Sequence
-
-import pyarrow as pa
 
 from lance_format.object_store import ReadCounter
 from lance_format.table.fragments.joined_take import take_fragments
 from lance_format.table.fragments.open_files import FragmentFiles, in_step
 from lance_format.table.fragments.row_columns import LiveRows
 from lance_format.table.scan.pace import MAX_FILES_TOGETHER, Pace
-from lance_format.table.scan.scanned_fragment import OpenFragment, ScannedRows
-from lance_format.table.scan.stages import Stages, of_size
+from lance_format.table.scan.scanned_fragment import JoinedRows, OpenFragment, ScannedRows
+from lance_format.table.scan.stages import Stages, concatenated, of_size
 
 _MOST_OF_FRAGMENT = 1024
 _MOST_ROWS = 8 * 1024
@@ -55,13 +54,15 @@ class LateColumns:
         self._waits_since = 0
         self._together = 1  # It grows, so that the first rows arrive early.
 
-    def whole(self, batch: pa.RecordBatch, rows: LiveRows) -> Iterator[ScannedRows]:
+    def whole(self, passed: Sequence[ScannedRows]) -> Iterator[JoinedRows]:
         """Take rows that have all columns."""
         yield from self.rest()
-        self._pace.count_late(batch.nbytes, batch.num_rows)
-        yield from self._pieces(batch, rows)
+        for batch, _ in passed:
+            self._pace.count_late(batch.nbytes, batch.num_rows)
+        for joined in _joined(passed):
+            yield from joined.cut(self._pace.batch_size)
 
-    def passed(self, fragment: OpenFragment, group: Sequence[ScannedRows]) -> Iterator[ScannedRows]:
+    def passed(self, fragment: OpenFragment, group: Sequence[ScannedRows]) -> Iterator[JoinedRows]:
         """Take rows of a fragment that have the columns of the filter."""
         num_rows = sum(batch.num_rows for batch, _ in group)
         if self._may_wait and num_rows <= _MOST_OF_FRAGMENT:
@@ -70,7 +71,7 @@ class LateColumns:
             yield from self.rest()
             yield from self._complete(fragment, group)
 
-    def few(self, passed: Sequence[ScannedRows]) -> Iterator[ScannedRows]:
+    def few(self, passed: Sequence[ScannedRows]) -> Iterator[JoinedRows]:
         """Take few rows of some fragments that have the columns of the filter."""
         if not self._waiting:
             self._waits_since = self._pace.num_seen
@@ -80,7 +81,7 @@ class LateColumns:
         if num_rows >= _MOST_ROWS or num_bytes >= _MOST_BYTES or not self._may_wait:
             yield from self.rest()
 
-    def end_fragments(self, stack: contextlib.ExitStack) -> Iterator[ScannedRows]:
+    def end_fragments(self, stack: contextlib.ExitStack) -> Iterator[JoinedRows]:
         """Complete rows that have waited enough after some fragments, and close the files for which none wait."""
         is_enough = len(self._waiting) >= self._together or len(self.opened) >= MAX_FILES_TOGETHER
         if is_enough or self._pace.num_seen - self._waits_since >= _MOST_SEEN:
@@ -89,31 +90,35 @@ class LateColumns:
             self.opened.clear()
             stack.close()
 
-    def rest(self) -> Iterator[ScannedRows]:
+    def rest(self) -> Iterator[JoinedRows]:
         """Complete the rows that wait."""
         waiting, self._waiting = self._waiting, []
         if not self.stages.late.fields:
-            for batch, rows in waiting:
-                yield from self._pieces(self.stages.join(batch), rows)
+            for found in _joined(waiting):
+                yield from JoinedRows(self.stages.join(found.batch), found.parts).cut(self._pace.batch_size)
         elif waiting:
             self._together = min(self._together * _GROWTH, MAX_FILES_TOGETHER)
-            yield from self._complete_together(waiting)
+            yield from self._complete_together(_by_fragment(waiting))
 
-    def _complete_together(self, waiting: Sequence[ScannedRows]) -> Iterator[ScannedRows]:
+    def _complete_together(self, waiting: Sequence[ScannedRows]) -> Iterator[JoinedRows]:
         left = iter(waiting)
         (kept, _), position = next(left), 0
         for late, parts in take_fragments([rows for _, rows in waiting], self.stages.late, self._counter, self.opened):
             self._pace.count_late(late.nbytes, late.num_rows)
-            start = 0
+            pieces = []
             for rows in parts:
                 if position == kept.num_rows:
                     (kept, _), position = next(left), 0
-                num_rows = rows.offsets.size
-                joined = self.stages.join(kept.slice(position, num_rows), late.slice(start, num_rows))
-                yield from self._pieces(joined, rows)
-                position, start = position + num_rows, start + num_rows
+                pieces.append((kept.slice(position, rows.offsets.size), rows))
+                position += rows.offsets.size
+            start = 0
+            for found in _joined(pieces):
+                num_rows = found.batch.num_rows
+                joined = self.stages.join(found.batch, late.slice(start, num_rows))
+                yield from JoinedRows(joined, found.parts).cut(self._pace.batch_size)
+                start += num_rows
 
-    def _complete(self, fragment: OpenFragment, group: Sequence[ScannedRows]) -> Iterator[ScannedRows]:
+    def _complete(self, fragment: OpenFragment, group: Sequence[ScannedRows]) -> Iterator[JoinedRows]:
         """Read the other columns of many rows of a fragment."""
         batch_size = self._pace.batch_size
         rows = LiveRows.concatenate([rows for _, rows in group])
@@ -123,16 +128,27 @@ class LateColumns:
         first = 0
         for pieces in in_step(streams):
             joined = self.stages.join(*pieces)
-            yield joined, rows.slice(first, joined.num_rows)
+            yield JoinedRows(joined, (rows.slice(first, joined.num_rows),))
             first += joined.num_rows
             self._pace.count_late(pieces[-1].nbytes, joined.num_rows)
 
-    def _pieces(self, batch: pa.RecordBatch, rows: LiveRows) -> Iterator[ScannedRows]:
-        """Cut rows into batches; there are none of no rows."""
-        size = self._pace.batch_size
-        if 0 < batch.num_rows <= size:
-            yield batch, rows
-            return
-        for first in range(0, batch.num_rows, size):
-            piece = batch.slice(first, size)
-            yield piece, rows.slice(first, piece.num_rows)
+
+def _joined(found: Sequence[ScannedRows]) -> list[JoinedRows]:
+    """Join rows of one fragment after the other, if arrays can hold them."""
+    batches = concatenated([batch for batch, _ in found])
+    if len(batches) == 1:
+        return [JoinedRows(batches[0], [rows for _, rows in found])]
+    return list(map(JoinedRows.of_one, found))
+
+
+def _by_fragment(found: Sequence[ScannedRows]) -> list[ScannedRows]:
+    """Join the rows of each fragment, which follow each other."""
+    united: list[ScannedRows] = []
+    for _, group in itertools.groupby(found, key=lambda rows: rows[1].scan.fragment.id):
+        members = list(group)
+        batches = concatenated([batch for batch, _ in members])
+        if len(batches) == 1:
+            united.append((batches[0], LiveRows.concatenate([rows for _, rows in members])))
+        else:
+            united += members
+    return united

@@ -23,7 +23,7 @@ from lance_format.table.scan.first_terms import FirstTerms
 from lance_format.table.scan.late_columns import LateColumns
 from lance_format.table.scan.pace import MAX_FILES_TOGETHER, TESTED_BYTES, Pace, Seen
 from lance_format.table.scan.row_ranges import RowRanges
-from lance_format.table.scan.scanned_fragment import OpenFragment, ScannedRows, Window, clip, read_together
+from lance_format.table.scan.scanned_fragment import JoinedRows, OpenFragment, ScannedRows, Window, clip, read_together
 from lance_format.table.scan.stages import Stages, of_size
 from lance_format.table.scan.tasks import FragmentRanges
 
@@ -36,7 +36,7 @@ _FEW_ROWS = 16
 
 def materialise(
     late: LateColumns, fragment: OpenFragment, ranges: RowRanges, window: Window, pace: Pace
-) -> Iterator[ScannedRows]:
+) -> Iterator[JoinedRows]:
     """Yield rows that pass the filter and the window, with all columns that outputs need, once `late` has these.
 
     Parameters
@@ -53,13 +53,16 @@ def materialise(
             wanted = clip(fragment.scan, part, window)
             pace.num_seen += wanted.num_rows
             yield from late.rest()
-            yield from fragment.read(stages.projection.output_source, wanted, batch_size=pace.batch_size)
+            found = fragment.read(stages.projection.output_source, wanted, batch_size=pace.batch_size)
+            yield from map(JoinedRows.of_one, found)
             continue
         left = part
         while len(left) and not window.is_over:
             group, left = left.cut(pace.group_rows)
             seen = Seen()
             at_once = stages.are_whole and (pace.at_once or _are_found(fragment, ranges))
+            if stages.is_cheap and not at_once:
+                group = fragment.bridged(group)
             pace.num_seen += group.num_rows
             yield from (_at_once if at_once else _in_two_stages)(late, fragment, group, window, pace, seen)
             pace.observe(seen)
@@ -96,7 +99,7 @@ def materialise_together(
     window: Window,
     pace: Pace,
     counter: ReadCounter,
-) -> Iterator[ScannedRows]:
+) -> Iterator[JoinedRows]:
     """Materialise several small fragments at once, ignoring the certainty of ranges; see `materialise`."""
     stages, seen = late.stages, Seen()
     at_once = stages.are_whole and (pace.at_once or all(_are_found(*member) for member in group))
@@ -122,7 +125,7 @@ def materialise_together(
 
 def _test(
     late: LateColumns, tested: Sequence[ScannedRows], at_once: bool, window: Window, seen: Seen
-) -> Iterator[ScannedRows]:
+) -> Iterator[JoinedRows]:
     """Yield the rows of some batches that pass the filter and the window."""
     stages = late.stages
     kept = stages.projection.output_source if at_once else stages.kept
@@ -133,16 +136,12 @@ def _test(
             found = stages.select(batch, rows, mask, kept, window)
             seen.num_passed += found[0].num_rows
             passed += [found] if found[0].num_rows else []
-    if not at_once:
-        yield from late.few(passed)
-        return
-    for batch, rows in passed:
-        yield from late.whole(batch, rows)
+    yield from late.whole(passed) if at_once else late.few(passed)
 
 
 def _at_once(
     late: LateColumns, fragment: OpenFragment, ranges: RowRanges, window: Window, pace: Pace, seen: Seen
-) -> Iterator[ScannedRows]:
+) -> Iterator[JoinedRows]:
     """Read all columns, and drop the rows that fail."""
     stages, outputs = late.stages, late.stages.projection.output_source
     for batch, rows in fragment.read(stages.projection.source, ranges, batch_size=pace.tested_rows):
@@ -150,14 +149,14 @@ def _at_once(
         seen.num_rows += batch.num_rows
         seen.num_passed += found.num_rows
         seen.tested_bytes += batch.nbytes
-        yield from late.whole(found, left)
+        yield from late.whole([(found, left)])
         if window.is_over:
             return
 
 
 def _in_two_stages(
     late: LateColumns, fragment: OpenFragment, ranges: RowRanges, window: Window, pace: Pace, seen: Seen
-) -> Iterator[ScannedRows]:
+) -> Iterator[JoinedRows]:
     """Read the columns of the filter, and the others for the passing rows."""
     stages = late.stages
     group: list[ScannedRows] = []

@@ -117,6 +117,14 @@ class RowRanges:
         starts, stops, mine, theirs = starts[both], stops[both], mine[both], theirs[both]
         return RowRanges(starts, stops, self.certain[mine] | other.certain[theirs])._joined()
 
+    def bridged(self, most_rows: int) -> RowRanges:
+        """Join ranges of one certainty with at most so many rows between them, and these rows."""
+        if self.starts.size < 2:
+            return self
+        begins = np.ones(self.starts.size, np.bool_)
+        begins[1:] = self.starts[1:] - self.stops[:-1] > most_rows
+        return self._joined_at(begins)
+
     def touched(self, borders: Bounds) -> Flags:
         """Return for each interval between borders whether one of the rows is in it."""
         first = np.searchsorted(self.stops, borders[:-1], side="right")
@@ -136,6 +144,10 @@ class RowRanges:
             return self
         begins = np.ones(self.starts.size, np.bool_)
         begins[1:] = (self.starts[1:] != self.stops[:-1]) | (self.certain[1:] != self.certain[:-1])
+        return self._joined_at(begins)
+
+    def _joined_at(self, begins: Flags) -> RowRanges:
+        """Join ranges, given which of them begin a new one."""
         firsts = np.flatnonzero(begins)
         lasts = np.append(firsts[1:], self.starts.size) - 1
         return RowRanges(self.starts[firsts], self.stops[lasts], self.certain[firsts])

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_format.datatypes import Schema
+from lance_format.file import ROWS_PER_ZONE
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ReadCounter
 from lance_format.table.fragments.deletion_file import RowOffsets
@@ -20,6 +21,8 @@ from lance_format.table.scan.row_ranges import RowRanges
 
 _FEW_ROWS = 1024
 """Ranges of a larger fragment that are shorter on average are read together, like single rows."""
+_BRIDGED_ROWS, _BRIDGED_ROWS_IF_REMOTE = 4 * ROWS_PER_ZONE, ROWS_PER_ZONE
+"""So many rows of a few numbers cost less than the end of one range and the begin of another."""
 
 ScannedRows = tuple[pa.RecordBatch, LiveRows]
 
@@ -43,6 +46,16 @@ class JoinedRows:
         """Return the rows of one fragment."""
         batch, rows = found
         return cls(batch, (rows,))
+
+    def cut(self, batch_size: int) -> Iterator[JoinedRows]:
+        """Yield batches of at most a number of rows; there are none of no rows."""
+        if 0 < self.batch.num_rows <= batch_size:
+            yield self
+            return
+        for batch, rows in self.split():
+            for first in range(0, batch.num_rows, batch_size):
+                piece = batch.slice(first, batch_size)
+                yield JoinedRows(piece, (rows.slice(first, piece.num_rows),))
 
     def split(self) -> Iterator[ScannedRows]:
         """Yield the rows of each fragment."""
@@ -105,11 +118,21 @@ class OpenFragment:
     files : FragmentFiles
     position : int
         Number of live rows before the fragment.
+    within : RowRanges
+        The rows that may be read.
     """
 
     scan: FragmentReader
     files: FragmentFiles
     position: int
+    within: RowRanges
+
+    def bridged(self, ranges: RowRanges) -> RowRanges:
+        """Join ranges that are close to each other, which includes rows that fail the filter, unless all are few."""
+        if _are_single(self.scan, ranges):
+            return ranges
+        is_remote = self.scan.directory.store.is_remote
+        return ranges.bridged(_BRIDGED_ROWS_IF_REMOTE if is_remote else _BRIDGED_ROWS).intersect(self.within)
 
     def read(self, schema: Schema, ranges: RowRanges, *, batch_size: int) -> Iterator[ScannedRows]:
         """Read some columns of the live rows of ranges, in batches of at most `batch_size` rows; see `take`."""

@@ -20,7 +20,6 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.fragments.batch_rows import BATCH_ROWS, rows_at_once
 from lance_format.table.fragments.deletion_file import RowOffsets
-from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import ROW_OFFSET, LiveRows
 from lance_format.table.scan.late_columns import LateColumns
@@ -406,7 +405,7 @@ class LanceScanner:
     def _read_one(self, wanted: FragmentRanges, meter: ScanMeter) -> Iterator[JoinedRows]:
         scan, ranges = wanted
         with scan.open(meter.reads) as files:
-            fragment = self._opened(scan, files)
+            fragment = OpenFragment(scan, files, self._position(scan), ranges)
             found = fragment.read(self._projection.output_source, ranges, batch_size=self._batch_size)
             yield from map(JoinedRows.of_one, found)
 
@@ -425,7 +424,7 @@ class LanceScanner:
                 opened = []
                 for scan, ranges in group:
                     files = late.opened[scan.fragment.id] = stack.enter_context(scan.open(meter.reads))
-                    fragment = self._opened(scan, files)
+                    fragment = OpenFragment(scan, files, self._position(scan), ranges)
                     wanted = pruned.rows(files, scan, ranges)
                     if len(wanted):
                         opened.append((fragment, wanted))
@@ -434,14 +433,11 @@ class LanceScanner:
                 else:
                     found = materialise_together(late, opened, window, pace, meter.reads)
                 scans = [fragment.scan for fragment, _ in opened]
-                yield from self._completed(meter.metered(map(JoinedRows.of_one, found), scans))
+                yield from self._completed(meter.metered(found, scans))
                 if window.is_over:
                     break
-                yield from self._completed(meter.metered(map(JoinedRows.of_one, late.end_fragments(stack)), []))
-            yield from self._completed(meter.metered(map(JoinedRows.of_one, late.rest()), []))
-
-    def _opened(self, scan: FragmentReader, files: FragmentFiles) -> OpenFragment:
-        return OpenFragment(scan, files, self._position(scan))
+                yield from self._completed(meter.metered(late.end_fragments(stack), []))
+            yield from self._completed(meter.metered(late.rest(), []))
 
     def _position(self, scan: FragmentReader) -> int:
         return self._positions.get(scan.fragment.id, 0)

@@ -16,7 +16,7 @@ from lance_format.table.fragments.column_parts import combine_parts, remainder
 from lance_format.table.fragments.open_files import empty_columns_batch
 from lance_format.table.fragments.reader import filter_rows
 from lance_format.table.fragments.row_columns import LiveRows
-from lance_format.table.scan.first_terms import FirstTerms
+from lance_format.table.scan.first_terms import FirstTerms, is_cheap
 from lance_format.table.scan.projection import Projection
 from lance_format.table.scan.scanned_fragment import ScannedRows, Window
 
@@ -36,6 +36,8 @@ class Stages:
         Whether outputs need their columns without narrowing.
     first : FirstTerms, optional
         None if the filter has no terms to test first.
+    is_cheap : bool
+        Whether testing further rows costs little; see `is_cheap`.
     """
 
     projection: Projection
@@ -43,6 +45,7 @@ class Stages:
     late: Schema
     are_whole: bool
     first: FirstTerms | None = None
+    is_cheap: bool = False
 
     @classmethod
     def of(cls, projection: Projection) -> Stages:
@@ -59,6 +62,7 @@ class Stages:
             dataclasses.replace(outputs, fields=tuple(field for field in rests if field is not None)),
             all(whole[field.name] == field for field in outputs.fields),
             None if projection.filter is None else FirstTerms.of(projection.filter, tested),
+            projection.filter is not None and is_cheap(projection.filter, tested),
         )
 
     def passing(self, batch: pa.RecordBatch, rows: LiveRows, kept: Schema, window: Window) -> ScannedRows:
@@ -69,7 +73,7 @@ class Stages:
     def masks(self, tested: Sequence[ScannedRows]) -> list[pa.BooleanArray]:
         """Return for every row of some batches whether the filter is true, computed at once if possible."""
         batches = [self.projection.tested(batch, rows) for batch, rows in tested]
-        found = [self.projection.mask(batch) for batch in _concatenated(batches)]
+        found = [self.projection.mask(batch) for batch in concatenated(batches)]
         if len(found) == len(batches):
             return found
         ends = itertools.accumulate((batch.num_rows for batch in batches), initial=0)
@@ -117,7 +121,7 @@ class Stages:
         return pa.RecordBatch.from_arrays(arrays, schema=self.projection.output_source.to_storage())
 
 
-def _concatenated(batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
+def concatenated(batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
     """Join batches into one if its arrays can hold them."""
     if len(batches) < 2:
         return batches
@@ -140,8 +144,8 @@ def of_size(batches: Sequence[pa.RecordBatch], batch_size: int) -> Iterator[pa.R
         for start in range(0, batch.num_rows, batch_size):
             piece = batch.slice(start, batch_size)
             if num_rows + piece.num_rows > batch_size:
-                yield from _concatenated(pending)
+                yield from concatenated(pending)
                 pending, num_rows = [], 0
             pending.append(piece)
             num_rows += piece.num_rows
-    yield from _concatenated(pending)
+    yield from concatenated(pending)

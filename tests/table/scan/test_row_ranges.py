@@ -62,3 +62,19 @@ def test_certainty(ranges: RowRanges, num_rows: int) -> None:
     assert all(_known(ranges)[row] for row, certain in _known(coarser).items() if certain)
     if not ranges.certain.all():
         assert all(part.num_rows >= num_rows for part in coarser.split_by_certainty() if part.certain[0])
+
+
+@given(ranges=_ranges(), most_rows=st.integers(0, 8))
+def test_bridges(ranges: RowRanges, most_rows: int) -> None:
+    alike = RowRanges(ranges.starts, ranges.stops, np.zeros(len(ranges), np.bool_))
+    bridged = alike.bridged(most_rows)
+    known, found = _known(alike), _known(bridged)
+    assert set(known) <= set(found)
+    gaps = [start - stop for (_, stop), (start, _) in zip(alike.pairs(), alike.pairs()[1:], strict=False)]
+    assert len(found) - len(known) == sum(gap for gap in gaps if gap <= most_rows)
+    assert len(bridged) == (1 + sum(gap > most_rows for gap in gaps) if len(alike) else 0)
+
+
+@given(ranges=_ranges())
+def test_certain(ranges: RowRanges) -> None:
+    assert _known(ranges.as_certain()) == dict.fromkeys(_known(ranges), True)
