@@ -164,7 +164,7 @@ class IndexFile:
             for bounds, end in zip(missing, ends, strict=True):
                 length = bounds[1] - bounds[0]
                 # Taken rows are a copy: a slice would keep all others.
-                part = table.slice(end - length, length).take(pa.array(range(length))).to_batches()
+                part = table.slice(end - length, length).take(pa.array(np.arange(length))).to_batches()
                 known[bounds] = part
                 cache.put((*self._key, bounds), part, _size_of(part))
         return iter(pa.Table.from_batches(itertools.chain(*known.values())).combine_chunks().to_batches())

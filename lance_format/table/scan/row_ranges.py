@@ -110,6 +110,9 @@ class RowRanges:
         """Return the rows that are in both; certain if they are certain in one."""
         if not len(self) or not len(other):
             return self._slice(0, 0)
+        for one, rest in ((self, other), (other, self)):
+            if one._surrounds(rest):
+                return rest
         bounds = distinct(np.concatenate([self.starts, self.stops, other.starts, other.stops]))
         starts, stops = bounds[:-1], bounds[1:]
         mine, theirs = self._covering(starts), other._covering(starts)
@@ -130,6 +133,11 @@ class RowRanges:
         first = np.searchsorted(self.stops, borders[:-1], side="right")
         begins = np.append(self.starts, np.iinfo(np.int64).max)[first]
         return np.asarray((begins < borders[1:]) & (borders[:-1] < borders[1:]))
+
+    def _surrounds(self, other: RowRanges) -> bool:
+        """Return whether this is one uncertain range with all rows of another's."""
+        is_one = self.starts.size == 1 and not self.certain[0]
+        return bool(is_one and self.starts[0] <= other.starts[0] and other.stops[-1] <= self.stops[0])
 
     def _covering(self, rows: Bounds) -> Bounds:
         """Return the range of each row, -1 for none."""

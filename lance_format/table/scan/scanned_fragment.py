@@ -267,8 +267,8 @@ def _are_single(scan: FragmentReader, ranges: RowRanges) -> bool:
 
 def _live_rows(scan: FragmentReader, ranges: RowRanges) -> RowOffsets:
     """Return the offsets of the rows of ranges that are not deleted."""
-    rows = ranges.rows()
-    return rows[np.isin(rows, scan.deleted_rows(), assume_unique=True, invert=True)]
+    rows, deleted = ranges.rows(), scan.deleted_rows()
+    return rows[np.isin(rows, deleted, assume_unique=True, invert=True)] if deleted.size else rows
 
 
 def clip(scan: FragmentReader, ranges: RowRanges, window: Window) -> RowRanges:

@@ -127,7 +127,7 @@ def _by_rows(
         term = own_terms(predicate, path)
         if term is None:
             continue
-        left = ~np.isin(layout.ids, np.array(sorted(excluded), np.int64))
+        left = ~np.isin(layout.ids, np.array(sorted(excluded), np.int64)) if excluded else slice(None)
         for found in find_indexed_rows(table, column.parts, term, column.value_type, layout.ids[left], num_rows[left]):
             names.add(found.index.name)
             num_parts += 1
