@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.kernels.columns.selection import SLACK, select_words
@@ -17,6 +18,9 @@ long as the kernel."""
 
 _WORD_BITS = (8, 16, 32, 64)
 
+_SPARSE_BITS = 128
+"""Of so many bits of a mask one at most is true where most of its bytes are skipped."""
+
 
 def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     """Return the rows of a batch for which a mask without nulls is true; the batch has columns."""
@@ -29,6 +33,19 @@ def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
         for index, column in zip(others, batch.select(others).filter(mask).columns, strict=True):
             columns[index] = column
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def indices(mask: pa.BooleanArray) -> npt.NDArray[np.int64]:
+    """Return the places where a mask without nulls is true, `int64[mask.true_count]`."""
+    if mask.true_count * _SPARSE_BITS > len(mask) or mask.offset % 8:
+        all_of: npt.NDArray[np.int64] = filter_values(pa.array(np.arange(len(mask))), mask).to_numpy()
+        return all_of
+    start = mask.offset // 8
+    bits = np.frombuffer(mask.buffers()[1], np.uint8, -(-len(mask) // 8), start)
+    places = np.flatnonzero(bits)
+    rows, within = np.nonzero(np.unpackbits(bits[places, np.newaxis], axis=1, bitorder="little"))
+    found: npt.NDArray[np.int64] = places[rows] * 8 + within
+    return found[: np.searchsorted(found, len(mask))]  # The last byte may have further bits.
 
 
 def filter_values(array: pa.Array, mask: pa.BooleanArray) -> pa.Array:

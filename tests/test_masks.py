@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_format.masks import filter_rows, filter_values
+from lance_format.masks import filter_rows, filter_values, indices
 
 _NUM_ROWS = 10_000
 
@@ -35,6 +35,16 @@ def test_values(share: float, offset: int, start: int) -> None:
         found = filter_values(array.slice(start), mask)
         found.validate(full=True)
         assert found == array.slice(start).filter(mask)
+
+
+@given(
+    share=st.sampled_from([0.0, 0.0005, 0.01, 0.1, 0.9, 1.0]), offset=st.integers(0, 70), num_rows=st.integers(0, 9000)
+)
+def test_indices(share: float, offset: int, num_rows: int) -> None:
+    mask = pa.concat_arrays([_mask(share, 0, offset + num_rows), pa.array([True] * 20)]).slice(offset, num_rows)
+    found = indices(mask)
+    assert found.dtype == np.int64
+    assert found.tolist() == np.flatnonzero(mask.to_numpy(zero_copy_only=False)).tolist()
 
 
 @pytest.mark.parametrize("share", [0.01, 0.5])

@@ -31,6 +31,18 @@ OffsetsFunction: TypeAlias = Callable[[], RowOffsets]
 
 
 @dataclass(frozen=True, slots=True)
+class Consecutive:
+    """The rows `start <= row < stop`; an `OffsetsFunction`."""
+
+    start: int
+    stop: int
+
+    def __call__(self) -> RowOffsets:
+        """Return the rows."""
+        return np.arange(self.start, self.stop, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
 class FragmentReader:
     """Some columns of one fragment.
 
@@ -161,7 +173,7 @@ class FragmentReader:
         row = start
         for batch in files.read(schema, start, stop, batch_size=batch_size):
             first, row = row, row + batch.num_rows
-            offsets = partial(np.arange, first, row, dtype=np.int64)
+            offsets: OffsetsFunction = Consecutive(first, row)
             gone = deleted[slice(*np.searchsorted(deleted, [first, row]))] - first if deleted.size else deleted
             if gone.size:
                 kept = np.ones(batch.num_rows, dtype=np.bool_)

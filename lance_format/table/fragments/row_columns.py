@@ -21,11 +21,11 @@ import pyarrow as pa
 
 from lance_format.byte_io import ByteRange
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
-from lance_format.masks import filter_values
+from lance_format.masks import filter_values, indices
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.fragment import RowSequence
 from lance_format.table.fragments.deletion_file import RowOffsets
-from lance_format.table.fragments.reader import FragmentReader, OffsetsFunction, to_live
+from lance_format.table.fragments.reader import Consecutive, FragmentReader, OffsetsFunction, to_live
 from lance_format.table.row_ids.row_id_sequence import RowIdSequence, parse_row_ids
 from lance_format.table.row_ids.row_version_sequence import RowVersionSequence, parse_row_versions
 
@@ -85,6 +85,8 @@ class LiveRows:
         """Return the rows that a mask without nulls selects."""
 
         def chosen() -> RowOffsets:
+            if isinstance(self._offsets, Consecutive):
+                return self._offsets.start + indices(mask)
             left: RowOffsets = filter_values(pa.array(self.offsets), mask).to_numpy()
             return left
 
