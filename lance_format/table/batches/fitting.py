@@ -127,11 +127,12 @@ def _conform_column(column: pa.Array, field: Field, first_row: int) -> pa.Array:
         raise SchemaMismatchError(f"column {field.name!r} has {column.null_count} nulls, and cannot be null")
     expected = field.to_arrow_type()
     column = to_jsonb(column, field, first_row)
-    metadata = dict(field.metadata) if field.logical_type == JSON else None  # else JSONB looks like bytes
-    given = Field.from_arrow(pa.field(field.name, column.type, metadata=metadata))
+    given_type = column.type
     column = storage_of(column)
     if column.type == expected:
         return column
+    metadata = dict(field.metadata) if field.logical_type == JSON else None  # else JSONB looks like bytes
+    given = Field.from_arrow(pa.field(field.name, given_type, metadata=metadata))
     differences = _differences(field, given, field.name, Partial.ALL)
     if has_blobs(field) and not differences:
         return as_given(column, field)
