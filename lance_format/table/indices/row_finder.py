@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyroaring
 
-from lance_format.errors import CorruptFileError
+from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.expressions import BoundExpression, FieldPath, filter_mask
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
@@ -77,11 +77,21 @@ class Question:
         return self.predicate.columns[0]
 
     def holds_for(self, values: pa.Array) -> npt.NDArray[np.bool_]:
-        """Return for each value whether the predicate is true."""
+        """Return for each value whether the predicate is true.
+
+        Raises
+        ------
+        UnusableError
+            If the predicate has no value for one of them, such as `10 / a = 2` for 0. It may be that of deleted rows,
+            or of rows that the scan leaves out, so the rows themselves have to be tested.
+        """
         column = values
         for name in reversed(self.path[1:]):
             column = pa.StructArray.from_arrays([column], [name])
-        mask = filter_mask(self.predicate, pa.record_batch([column], names=[self.path[0]]))
+        try:
+            mask = filter_mask(self.predicate, pa.record_batch([column], names=[self.path[0]]))
+        except InvalidInputError as error:
+            raise UnusableError(f"it may hold values of deleted rows: {error}") from error
         return np.asarray(mask.to_numpy(zero_copy_only=False))
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from lance_format import LanceDataset, write_dataset
+from lance_format import InvalidInputError, LanceDataset, write_dataset
 
 _NUM_ROWS = 30_000
 _EXACT = [
@@ -97,3 +97,17 @@ def test_only_the_columns_of_the_result_are_read(table: LanceDataset) -> None:
     assert alone.metrics is not None
     assert alone.metrics.bytes_read < whole.metrics.bytes_read
     assert alone.metrics.rows_scanned == 40
+
+
+@pytest.mark.parametrize("predicate", ["10 / b = 10", "b = 5 AND 10 / b = 2", "CAST(s AS int) = 7"])
+@pytest.mark.parametrize("kind", ["BTREE", "BITMAP"])
+def test_values_of_deleted_rows_are_not_computed_with(tmp_path: Path, kind: str, predicate: str) -> None:
+    numbers = np.arange(40) % 8
+    rows = pa.table({"b": numbers, "s": [str(number) if number else "none" for number in numbers.tolist()]})
+    table = write_dataset(rows, tmp_path, max_rows_per_file=20)
+    for column in ("b", "s"):
+        table.create_scalar_index(column, kind)
+    with pytest.raises(InvalidInputError, match="has no value for some row"):
+        table.count_rows(predicate)
+    table.delete("b = 0")
+    assert table.count_rows(predicate) == table.to_table(filter=predicate, use_scalar_index=False).num_rows == 5
