@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimeType
 
 from connector.dml.refusals import check_names, check_options
 from connector.options.options import LanceOptions
@@ -102,7 +102,8 @@ class Target:
             The change, for messages.
         reads : callable, optional
             Finds the columns that the change reads. Default: all columns. Without the planner Spark would read the
-            others too. The snapshot has the others, but raises the error `UNREAD` if their values are needed.
+            others too. The snapshot has the others, but raises the error `UNREAD` if their values are needed. Columns
+            with times are always read: Spark shows stored ones, but by default refuses to compute any.
 
         Raises
         ------
@@ -118,7 +119,7 @@ class Target:
         fields = to_spark_schema(stored)
         if reads is not None:
             wanted = reads(fields)
-            named = [name for name in stored.names if name in wanted] or stored.names[:1]
+            named = [f.name for f in fields if f.name in wanted or _has_time(f.dataType)] or stored.names[:1]
             reader = reader.option("columns", json.dumps(named))
         rows = (
             reader.option("metadata_columns", _ADDRESS).load(dataset.absolute_uri).withColumnRenamed(_ADDRESS, ADDRESS)
@@ -162,6 +163,17 @@ def _shown(field: StructField, *, is_read: bool) -> Column:
     if is_read:
         return f.col(quoted(field.name))
     return f.raise_error(f.lit(UNREAD)).cast(field.dataType).alias(field.name)
+
+
+def _has_time(spark_type: DataType) -> bool:
+    """Return whether values of a type have times of a day."""
+    if isinstance(spark_type, ArrayType):
+        return _has_time(spark_type.elementType)
+    if isinstance(spark_type, MapType):
+        return _has_time(spark_type.keyType) or _has_time(spark_type.valueType)
+    if isinstance(spark_type, StructType):
+        return any(_has_time(field.dataType) for field in spark_type)
+    return isinstance(spark_type, TimeType)
 
 
 def _check_reserved(names: list[str], path: str) -> None:

@@ -310,6 +310,25 @@ class TestUpdate:
         merge = table.merge(source, "id = 7").whenNotMatchedInsert(values={"id": "nullif(k, 1)"})
         assert "holds nulls" in refusal(path, merge.execute)
 
+    def test_times_are_kept_where_spark_computes_none(self, spark: SparkSession, path: str) -> None:
+        """Spark reads and writes times, but refuses expressions of them unless `spark.sql.timeType.enabled` is set."""
+        at = pa.array([1_000_000_001, None, 3, 4], pa.time64("ns"))
+        nested = pa.StructArray.from_arrays([pa.array([1, 2, None, 4], pa.time32("ms"))], ["t"])
+        lance.write_dataset(pa.table({"id": [0, 1, 2, 3], "at": at, "p": nested, "v": [0, 0, 0, 0]}), path)
+        spark.conf.set("spark.sql.timeType.enabled", "false")
+        try:
+            table = LanceTable.forPath(spark, path)
+            table.delete("id = 3")
+            table.update("id = 0", {"v": "5"})
+            source = spark.range(1, 2).alias("s")
+            table.alias("t").merge(source, "t.id = s.id").whenMatchedUpdate(set={"v": "6"}).execute()
+        finally:
+            spark.conf.set("spark.sql.timeType.enabled", "true")
+        left = lance_format.dataset(path).to_table().sort_by("id")
+        assert left["v"].to_pylist() == [5, 6, 0]
+        assert left["at"].combine_chunks() == at[:3]
+        assert left["p"].to_pylist() == nested[:3].to_pylist()
+
 
 class TestMerge:
     @pytest.fixture
