@@ -107,12 +107,12 @@ class RowRanges:
         return RowRanges(self.starts, self.stops, self.certain & enough)._joined()
 
     def intersect(self, other: RowRanges) -> RowRanges:
-        """Return the rows that are in both; certain if they are certain in one."""
+        """Return the rows that are in both; certain if they are certain in one. Adjacent ranges are joined."""
         if not len(self) or not len(other):
             return self._slice(0, 0)
         for one, rest in ((self, other), (other, self)):
             if one._surrounds(rest):
-                return rest
+                return rest._joined()
         bounds = distinct(np.concatenate([self.starts, self.stops, other.starts, other.stops]))
         starts, stops = bounds[:-1], bounds[1:]
         mine, theirs = self._covering(starts), other._covering(starts)

@@ -14,6 +14,8 @@ _ROWS = 60
 @st.composite
 def _ranges(draw: st.DrawFn) -> RowRanges:
     bounds = sorted(draw(st.sets(st.integers(0, _ROWS), max_size=10)))
+    if draw(st.booleans()):  # Ranges may follow each other, as zones do.
+        bounds = [bound for bound in bounds for _ in range(2)][1:-1]
     bounds = bounds[: len(bounds) // 2 * 2]
     starts, stops = np.array(bounds[::2], np.int64), np.array(bounds[1::2], np.int64)
     certain = draw(st.lists(st.booleans(), min_size=len(starts), max_size=len(starts)))
@@ -34,6 +36,9 @@ def test_intersections(one: RowRanges, other: RowRanges) -> None:
     mine, theirs = _known(one), _known(other)
     expected = {row: mine[row] or theirs[row] for row in mine if row in theirs}
     assert _known(one.intersect(other)) == expected
+    for both in (one.intersect(other), one.intersect(RowRanges.whole(_ROWS))):
+        alike = (both.starts[1:] == both.stops[:-1]) & (both.certain[1:] == both.certain[:-1])
+        assert not alike.any()
     assert one.num_rows == len(mine)
     assert one.rows().tolist() == list(mine)
 
