@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimeType
+from pyspark.sql.types import StructField, StructType, TimeType
 
 from connector.dml.refusals import check_names, check_options
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, open_at, open_snapshot
 from connector.options.storage import is_storage_option
 from connector.types.column_names import quoted
+from connector.types.declared_types import has_leaf
 from connector.types.schemas import to_spark_schema
 from lance_format import LanceDataset, NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
@@ -119,7 +120,7 @@ class Target:
         fields = to_spark_schema(stored)
         if reads is not None:
             wanted = reads(fields)
-            named = [f.name for f in fields if f.name in wanted or _has_time(f.dataType)] or stored.names[:1]
+            named = [f.name for f in fields if f.name in wanted or has_leaf(f.dataType, TimeType)] or stored.names[:1]
             reader = reader.option("columns", json.dumps(named))
         rows = (
             reader.option("metadata_columns", _ADDRESS).load(dataset.absolute_uri).withColumnRenamed(_ADDRESS, ADDRESS)
@@ -163,17 +164,6 @@ def _shown(field: StructField, *, is_read: bool) -> Column:
     if is_read:
         return f.col(quoted(field.name))
     return f.raise_error(f.lit(UNREAD)).cast(field.dataType).alias(field.name)
-
-
-def _has_time(spark_type: DataType) -> bool:
-    """Return whether values of a type have times of a day."""
-    if isinstance(spark_type, ArrayType):
-        return _has_time(spark_type.elementType)
-    if isinstance(spark_type, MapType):
-        return _has_time(spark_type.keyType) or _has_time(spark_type.valueType)
-    if isinstance(spark_type, StructType):
-        return any(_has_time(field.dataType) for field in spark_type)
-    return isinstance(spark_type, TimeType)
 
 
 def _check_reserved(names: list[str], path: str) -> None:

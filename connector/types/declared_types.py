@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from types import UnionType
 from typing import Any, TypeAlias
 
 from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StringType, StructField, StructType, VarcharType
@@ -34,13 +35,18 @@ def declared_type(spark_type: DataType) -> dict[str, str]:
 
 def has_length(spark_type: DataType) -> bool:
     """Return whether a type has a char or varchar."""
+    return has_leaf(spark_type, CharType | VarcharType)
+
+
+def has_leaf(spark_type: DataType, leaf: type[DataType] | UnionType) -> bool:
+    """Return whether a type is one of some types without parts, or has such parts."""
     if isinstance(spark_type, ArrayType):
-        return has_length(spark_type.elementType)
+        return has_leaf(spark_type.elementType, leaf)
     if isinstance(spark_type, MapType):
-        return has_length(spark_type.keyType) or has_length(spark_type.valueType)
+        return has_leaf(spark_type.keyType, leaf) or has_leaf(spark_type.valueType, leaf)
     if isinstance(spark_type, StructType):
-        return any(has_length(field.dataType) for field in spark_type)
-    return isinstance(spark_type, CharType | VarcharType)
+        return any(has_leaf(field.dataType, leaf) for field in spark_type)
+    return isinstance(spark_type, leaf)
 
 
 def with_lengths(field: StructField) -> DataType:

@@ -208,16 +208,13 @@ class LanceScanner:
         window = Window(self._options.offset, self._options.limit)
         yield from self._read(self._whole(), window, self._meter(window))
 
-    def _meter(self, window: Window) -> ScanMeter:
-        """Return the meter of a scan of all fragments."""
+    def _meter(self, window: Window, task: ScanTask | None = None) -> ScanMeter:
+        """Return the meter of a scan of one task, by default of all fragments."""
+        pace = Pace.start(self._batch_size, window, self._projection.filter)
+        if task is not None:
+            return ScanMeter(pace, len(task.fragment_ids), task.num_rows)
         num_rows = int(self._fragments.columns.physical_rows.sum())
-        pace = Pace.start(self._batch_size, window, self._projection.filter)
         return ScanMeter(pace, len(self._fragments), num_rows, self._pruned)
-
-    def _task_meter(self, task: ScanTask, window: Window) -> ScanMeter:
-        """Return the meter of a scan of one task."""
-        pace = Pace.start(self._batch_size, window, self._projection.filter)
-        return ScanMeter(pace, len(task.fragment_ids), task.num_rows)
 
     def plan_tasks(self, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES, *, min_tasks: int = 1) -> list[ScanTask]:
         """Divide the scan into parts that can be read anywhere, in any order; see `read_task`.
@@ -307,7 +304,7 @@ class LanceScanner:
 
     def _matching_in(self, task: ScanTask) -> Iterator[JoinedRows]:
         window = Window(0, None if self._projection.filter is None else self._options.limit)
-        yield from self._read(self._ranges_of(task), window, self._task_meter(task, window))
+        yield from self._read(self._ranges_of(task), window, self._meter(window, task))
 
     def _whole(self) -> Iterator[FragmentRanges]:
         """Return the rows of all fragments that may be needed."""
@@ -332,7 +329,7 @@ class LanceScanner:
             yield scan, RowRanges.of(pairs).intersect(self._selected(scan))
 
     def _selected(self, scan: FragmentReader) -> RowRanges:
-        return self._lookup.rows(scan, self._positions.get(scan.fragment.id, 0))
+        return self._lookup.rows(scan, self._position(scan))
 
     @cached_property
     def _pruned(self) -> PrunedFragments:

@@ -113,7 +113,7 @@ class KeyScanner(LanceScanner):
         task : ScanTask, optional
             The rows to choose from; by default all.
         """
-        meter = self._meter(Window()) if task is None else self._task_meter(task, Window())
+        meter = self._meter(Window(), task)
         found = self._whole() if task is None else self._ranges_of(task)
         with self._reporting(meter):
             column = self._comparable(orderings[0])

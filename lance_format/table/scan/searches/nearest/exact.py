@@ -48,7 +48,7 @@ class VectorScanner(LanceScanner):
         """
         best = [NearestRows.of(nearest) for _ in range(nearest.num_searches)]
         window = Window()
-        meter = self._meter(window) if task is None else self._task_meter(task, window)
+        meter = self._meter(window, task)
         with self._reporting(meter):
             ranges = self._whole() if task is None else self._ranges_of(task)
             for batch, rows in by_fragment(self._read_fragments(ranges, window, meter)):
