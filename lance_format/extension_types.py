@@ -124,6 +124,8 @@ def map_leaf_types(arrow_type: pa.DataType, change: Callable[[pa.DataType], pa.D
     """
     if isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
+    if not arrow_type.num_fields:
+        return change(arrow_type)
     if pa.types.is_struct(arrow_type):
         return pa.struct([_map_field(child, change) for child in arrow_type])
     if pa.types.is_map(arrow_type):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lance_format.compression.samples import spread
 from lance_format.data_block import Counts, DataBlock, FixedWidthBlock
 from lance_format.kernels.compression import dictionary as kernels
 from lance_format.lazy_dataclasses import dataclass
@@ -26,9 +27,6 @@ MIN_VALUES = 100
 
 _SAMPLED_VALUES = 4096
 _ESTIMATION_STEPS = 30
-_MIN_COMPRESSED_BYTES = 128
-# Share of the items left by bit packing at which zstd, which is slow, is not tried by default.
-_WELL_PACKED = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ def estimate_items(block: DataBlock) -> int:
     for which this equals the number found.
     """
     size = min(block.num_values, _SAMPLED_VALUES)
-    chosen = np.linspace(0, block.num_values - 1, size).astype(np.int64)
+    chosen = spread(block.num_values, size)
     sample = split(block.take(chosen), size)
     distinct = size if sample is None else sample.items.num_values
     if distinct == size or size == block.num_values:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.compression.codec import Decompressor, PerValueDecompressor, pick
+from lance_format.compression.samples import spread
 from lance_format.data_block import (
     MAX_INT32,
     BufferSlices,
@@ -47,7 +48,9 @@ _HEADER_BYTES = 8
 _SYMBOL_BYTES = 8
 _MAGIC = b"TSSF"
 _SWITCH = 3
-_SAMPLE_BYTES = 32 * 1024
+_LEAST_SAMPLE_BYTES = 16 * 1024
+_MOST_SAMPLE_BYTES = 32 * 1024
+_SAMPLED_PART = 8  # Training takes longer than encoding as many bytes.
 _MAX_SAMPLE_PIECE = 512
 _MOST_OF_SAMPLE = 0.95
 
@@ -224,22 +227,25 @@ def compress(block: VariableWidthBlock) -> tuple[VariableWidthBlock, SymbolTable
 
 def _train(data: Bytes, offsets: npt.NDArray[np.int32] | npt.NDArray[np.int64]) -> SymbolTable | None:
     """Find symbols for byte strings in a sample of them; return None if the gain is too small."""
-    sizes = np.diff(offsets)
-    mean = min(int(offsets[-1]) // sizes.size, _MAX_SAMPLE_PIECE)
-    pieces = min(max(_SAMPLE_BYTES // max(mean, 1), 1), sizes.size)
-    chosen = np.linspace(0, sizes.size - 1, pieces).astype(np.int64)
+    sizes, total = np.diff(offsets), int(offsets[-1])
+    mean = min(total // sizes.size, _MAX_SAMPLE_PIECE)
+    sampled = min(max(total // _SAMPLED_PART, _LEAST_SAMPLE_BYTES), _MOST_SAMPLE_BYTES)
+    pieces = min(max(sampled // max(mean, 1), 1), sizes.size)
+    chosen = spread(sizes.size, pieces)
     taken = np.minimum(sizes[chosen], _MAX_SAMPLE_PIECE).astype(np.int64)
     # A piece of each long value, at varied but deterministic places.
     room = sizes[chosen].astype(np.int64) - taken
     starts = offsets[chosen].astype(np.int64) + room * (np.arange(pieces) % 17) // 17
     sample_offsets = np.zeros(pieces + 1, np.int64)
     np.cumsum(taken, out=sample_offsets[1:])
+    most = int(np.searchsorted(sample_offsets, fsst_training.MAX_SAMPLE_BYTES, "right")) - 1  # All chosen may be long.
+    starts, taken, sample_offsets = starts[:most], taken[:most], sample_offsets[: most + 1]
     sample = np.zeros(int(sample_offsets[-1]) + kernels.SLACK, np.uint8)
     copy_slices(data, starts, taken, sample)
     symbols = np.zeros(256, np.uint64)
     lengths = np.zeros(256, np.uint8)
-    most = fsst_training.MAX_SYMBOLS
-    size = fsst_training.train(sample, sample_offsets, symbols[:most], lengths[:most])
+    last = fsst_training.MAX_SYMBOLS
+    size = fsst_training.train(sample, sample_offsets, symbols[:last], lengths[:last])
     return SymbolTable(symbols, lengths, True) if size < int(sample_offsets[-1]) * _MOST_OF_SAMPLE else None
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from lance_format.compression import byte_codecs, byte_stream_split, general
 from lance_format.compression.codec import CompressedChunks
+from lance_format.compression.samples import spread
 from lance_format.data_block import BufferSlices, Counts, FixedWidthBlock
 from lance_format.errors import CorruptFileError
 from lance_format.kernels.compression import byte_stream_split as kernels
@@ -80,7 +81,7 @@ def try_out(block: FixedWidthBlock) -> tuple[int, CompressedChunks | None]:
         whole = compress(block)
         return whole.buffers[0].size, whole
     rows = block.data[: chunks * _CHUNK_BYTES].reshape(chunks, _CHUNK_BYTES)
-    chosen = np.linspace(0, chunks - 1, _SAMPLED_CHUNKS).astype(np.int64)
+    chosen = spread(chunks, _SAMPLED_CHUNKS)
     sample = FixedWidthBlock(rows[chosen].ravel(), block.bits_per_value, _SAMPLED_CHUNKS * per_chunk)
     return compress(sample).buffers[0].size * block.num_values // sample.num_values, None
 

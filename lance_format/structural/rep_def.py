@@ -286,6 +286,8 @@ class LevelBuilder:
     def finish(self) -> tuple[LevelPair, LayerStack]:
         """Return the levels and the layers, innermost first."""
         stack = LayerStack(tuple(reversed(self._layers)))
+        if self._found_codes is None and not self._has_lists:
+            return LevelPair(None, None, self._num_rows), stack
         numbers = np.zeros(4 * len(self._layers) + 4, np.uint16)
         for depth in range(len(self._layers)):
             index = len(self._layers) - 1 - depth

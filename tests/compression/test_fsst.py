@@ -12,6 +12,7 @@ from lance_format.compression.codec import CompressedChunks, Context
 from lance_format.compression.fsst import SymbolTable
 from lance_format.data_block import BufferSlices, VariableWidthBlock
 from lance_format.errors import CorruptFileError
+from lance_format.kernels.compression import fsst_training
 from tests.compression import blocks
 from tests.compression.chunks import decompress, decompress_some
 
@@ -139,3 +140,21 @@ def test_fsst_of_fixed_widths_is_corrupt() -> None:
         registry.parse_decompressor(encoding, Context.MINI_BLOCK).decompress(
             [BufferSlices.whole(block.data)], np.array([4])
         )
+
+
+def test_samples_stay_small_if_only_long_values_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    long, sizes = np.random.default_rng(0).integers(97, 123, 512).astype(np.uint8).tobytes(), []
+    train = fsst_training.train
+
+    def measured(sample: np.ndarray, *rest: np.ndarray) -> int:
+        sizes.append(sample.size)
+        return train(sample, *rest)
+
+    monkeypatch.setattr(fsst_training, "train", measured)
+    values = [long if index % 64 == 0 else b"" for index in range(4095 * 64 + 1)]
+    block = blocks.block_of(values)
+    compressed = fsst.compress(block)
+    assert sizes == [fsst_training.MAX_SAMPLE_BYTES + 8]
+    assert compressed is not None
+    codes, table = compressed
+    blocks.assert_same(table.decode(codes), block)

@@ -251,7 +251,7 @@ class LanceFileWriter:
     schema : pyarrow.Schema, optional
         By default that of the first batch.
     data_cache_bytes : int, optional
-        Memory of buffered rows, shared evenly by all columns. By default 32 MiB, but at most 8 MiB and at least 128 KiB
+        Memory of buffered rows, shared evenly by all columns. By default 32 MiB, but at most 8 MiB and at least 256 KiB
         per column.
     version : str, optional
         The file format version or an alias; `stable` by default.

@@ -37,7 +37,7 @@ from lance_format.version import STABLE, FileVersion
 
 _DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
 _MAX_COLUMN_CACHE_BYTES = 8 * 1024 * 1024
-_MIN_COLUMN_CACHE_BYTES = 128 * 1024  # Pages of less cost more than they save.
+_MIN_COLUMN_CACHE_BYTES = 256 * 1024  # Smaller pages cost more time than they save memory.
 _DEFAULT_PAGE_BYTES = 32 * 1024 * 1024
 _PADDING = b"\0" * ALIGNMENT
 
@@ -113,7 +113,7 @@ class FileWriter:
         With field ids.
     version : FileVersion
     data_cache_bytes : int, optional
-        Memory of buffered rows, shared evenly by all columns. By default 32 MiB, but at most 8 MiB and at least 128 KiB
+        Memory of buffered rows, shared evenly by all columns. By default 32 MiB, but at most 8 MiB and at least 256 KiB
         per column.
     max_page_bytes : int, optional
         Maximum size of a page in bytes before compression, by default 32 MiB. A single larger value is a page.

@@ -80,17 +80,14 @@ class LeafZones:
         rows_per_zone : int
         """
         left = rows_per_zone - self.num_rows[-1] if self.num_rows else 0  # in the zone that is not full yet
-        is_split = 0 < left < len(array)
-        starts = np.arange(left if is_split else 0, len(array) + rows_per_zone, rows_per_zone)
-        starts[-1] = len(array)
-        if is_split:
-            starts = np.insert(starts, 0, 0)
+        starts = np.array([0, *range(left or rows_per_zone, len(array), rows_per_zone), len(array)])
         mask = _ALL_VALID if valid is None else valid
         lower, upper, num_nan = _measure_of(array.type)(array, mask, starts)
-        num_rows = (starts[1:] - starts[:-1]).tolist()
-        num_nulls = [0] * len(num_rows)
+        zones = list(pairwise(starts.tolist()))
+        num_rows = [end - start for start, end in zones]
+        num_nulls = [0] * len(zones)
         if valid is not None:
-            num_nulls = [end - start - int(valid[start:end].sum()) for start, end in pairwise(starts.tolist())]
+            num_nulls = [end - start - int(valid[start:end].sum()) for start, end in zones]
         if left:
             self.lower[-1] = _merged(min, self.lower[-1], lower.pop(0))
             self.upper[-1] = _merged(max, self.upper[-1], upper.pop(0))
@@ -293,8 +290,9 @@ def to_arrow(keys: Sequence[Key | None], arrow_type: pa.DataType) -> pa.Array:
     """
     if _is_bytes(arrow_type):
         return pa.array(keys, pa.large_binary() if arrow_type in _LARGE else pa.binary()).cast(arrow_type)
-    mask = np.array([key is None for key in keys], np.bool_)
-    numbers: list[Any] = [0 if key is None else key for key in keys]
+    has_nulls = None in keys
+    numbers: list[Any] = [0 if key is None else key for key in keys] if has_nulls else list(keys)
+    mask = np.array([key is None for key in keys], np.bool_) if has_nulls else None
     if pa.types.is_boolean(arrow_type):
         return pa.array(np.array(numbers, np.bool_), mask=mask)
     if pa.types.is_decimal(arrow_type):
@@ -305,7 +303,7 @@ def to_arrow(keys: Sequence[Key | None], arrow_type: pa.DataType) -> pa.Array:
     else:
         unsigned = pa.types.is_unsigned_integer(arrow_type)
         stored = np.array(numbers, f"{'u' if unsigned else 'i'}{arrow_type.bit_width // 8}").tobytes()
-    bitmap = pa.py_buffer(np.packbits(~mask, bitorder="little")) if mask.any() else None
+    bitmap = None if mask is None else pa.py_buffer(np.packbits(~mask, bitorder="little"))
     return pa.Array.from_buffers(arrow_type, len(numbers), [bitmap, pa.py_buffer(stored)])
 
 

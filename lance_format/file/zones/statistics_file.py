@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_format.file.zones.collector import Key, Keys, LeafZones, is_text, to_arrow
 
@@ -80,15 +79,19 @@ def _bounds(lower: Sequence[Key | None], upper: Sequence[Key | None], arrow_type
         given = zip(bounds, limits, (-0.0, 0.0), strict=True)
         bounds = [_float_bounds(bound, limit.as_py(), zero) for bound, limit, zero in given]
     elif limits is not None:
-        bounds = [pc.if_else(bound.is_null(), limit, bound) for bound, limit in zip(bounds, limits, strict=True)]
+        bounds = [bound.fill_null(limit) for bound, limit in zip(bounds, limits, strict=True)]
     return tuple(bounds)
 
 
 def _float_bounds(bounds: pa.Array, limit: float, zero: float) -> pa.Array:
     """Return bounds with a limit for null, and zeros of one sign; Arrow cannot compute with half floats everywhere."""
     numbers = bounds.to_numpy(zero_copy_only=False)
-    numbers = np.where(bounds.is_null().to_numpy(zero_copy_only=False), numbers.dtype.type(limit), numbers)
-    return pa.array(np.where(numbers == 0, numbers.dtype.type(zero), numbers), bounds.type)
+    if bounds.null_count:
+        numbers = np.where(bounds.is_null().to_numpy(zero_copy_only=False), numbers.dtype.type(limit), numbers)
+    is_zero = numbers == 0
+    if is_zero.any():
+        numbers = np.where(is_zero, numbers.dtype.type(zero), numbers)
+    return pa.array(numbers, bounds.type)
 
 
 def _limits(arrow_type: pa.DataType) -> tuple[pa.Scalar, pa.Scalar] | None:
