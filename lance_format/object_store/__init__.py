@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import threading
-import urllib.parse
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -219,14 +218,16 @@ def _is_cloud(text: str) -> bool:
 
 
 def _file_uri_path(uri: str) -> str:
-    parts = urllib.parse.urlsplit(uri)
-    if parts.netloc not in ("", "localhost"):
-        raise InvalidInputError(f"{uri} names the host {parts.netloc!r}; a local path reads file:///directory/table")
-    if parts.query or parts.fragment or uri[-1] in "?#":
+    # Not by `urlsplit`, which drops newlines and tabs.
+    path = uri.partition(":")[2]
+    host, slash, rest = path[2:].partition("/") if path.startswith("//") else ("", "", path)
+    if "?" in uri or "#" in uri:
         raise InvalidInputError(
             f"{uri} has a query or a fragment, which files do not have; write ? as %3F and # as %23, or give a path"
         )
-    return _absolute(urllib.parse.unquote(parts.path))
+    if host not in ("", "localhost"):
+        raise InvalidInputError(f"{uri} names the host {host!r}; a local path reads file:///directory/table")
+    return _absolute(cloud_places.decode_path(uri, slash + rest))
 
 
 def _absolute(path: str) -> str:

@@ -80,7 +80,7 @@ def parse_place(scheme: str, uri: str) -> CloudPlace:
     if "?" in uri or "#" in uri:
         raise InvalidInputError(f"{uri} has a query or a fragment, which objects do not have; write ? as %3F, # as %23")
     scheme = _CANONICAL.get(scheme, scheme)
-    key = _normalize(uri, urllib.parse.unquote(path))
+    key = _normalize(uri, decode_path(uri, path))
     if "@" in authority:
         return _parse_azure(scheme, uri, authority, key)
     if scheme == "abfss":
@@ -88,6 +88,23 @@ def parse_place(scheme: str, uri: str) -> CloudPlace:
     if not _BUCKET.fullmatch(authority):
         raise InvalidInputError(f"{uri} names no bucket; a path in an object store reads {scheme}://bucket/table")
     return CloudPlace(PROVIDERS[scheme], authority, f"{scheme}://{authority}", key)
+
+
+def decode_path(uri: str, path: str) -> str:
+    """Return the path of a URI with the characters that its percent signs encode.
+
+    Raises
+    ------
+    InvalidInputError
+        If they encode bytes that are no text, or a null character.
+    """
+    try:
+        decoded = urllib.parse.unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        decoded = "\0"
+    if "\0" in decoded:
+        raise InvalidInputError(f"{uri} is not a path: its codes, as %41, are not those of a text in UTF-8")
+    return decoded
 
 
 def _parse_azure(scheme: str, uri: str, authority: str, key: str) -> CloudPlace:

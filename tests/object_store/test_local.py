@@ -142,6 +142,8 @@ def test_paths_and_file_uris_mean_local_files(tmp_path: Path, monkeypatch: pytes
         "file:/a/b": "/a/b",
         "FILE:///a/b%20c": "/a/b c",
         "file://localhost/a": "/a",
+        "file:///a\n\tb ": "/a\n\tb ",
+        "file:///a%0Ab;[c]": "/a\nb;[c]",
         "a:b": f"{tmp_path}/a:b",
     }.items():
         assert resolve(uri)[1] == path, uri
@@ -154,7 +156,13 @@ def test_other_storages_are_refused_by_name(uri: str) -> None:
         resolve(uri)
 
 
-@pytest.mark.parametrize("uri", ["", "  ", None, 7, "file://elsewhere/t", "~nobody-of-that-name/t"])
+@pytest.mark.parametrize(
+    "uri",
+    [
+        *("", "  ", None, 7, "~nobody-of-that-name/t", "file://elsewhere/t", "file://[/t", "file:///t?", "file:///t#"),
+        *("file:///a%00b", "file:///a%FFb", "s3://b/a%00b", "s3://b/a%FFb"),
+    ],
+)
 def test_what_is_no_path_is_refused(uri: object) -> None:
     with pytest.raises(InvalidInputError):
         resolve(uri)  # type: ignore[arg-type]
