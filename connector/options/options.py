@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime
 import difflib
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -45,6 +46,7 @@ _TIMESTAMP = "timestamp"
 _VERSION_AS_OF = "versionAsOf"
 _TIMESTAMP_AS_OF = "timestampAsOf"
 _SEVERAL_PATHS = "paths"
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _CATALOG_PROPERTIES = ("provider", "owner")
 """Options of CREATE TABLE and saveAsTable; a data source gets them if Spark plans without the bridge."""
 _NEEDS_PLANNER = (
@@ -283,10 +285,12 @@ def _parse_column_option(name: str, value: str) -> ColumnOption | None:
 
 
 def _parse_path(name: str, value: str) -> str:
-    path = parse_text(name, value)
-    if path.lower().startswith("memory:"):
-        raise InvalidInputError(f"{path} is in the memory of one process, and Spark has several; use another storage")
-    return path
+    parse_text(name, value)
+    if value.lower().startswith("memory:"):
+        raise InvalidInputError(f"{value} is in the memory of one process, and Spark has several; use another storage")
+    # A path keeps its spaces. Tasks have other working directories, where a relative one would mean another place.
+    is_relative = not value.startswith(("/", "~")) and not _URI.match(value)
+    return os.path.abspath(value) if is_relative else value  # noqa: PTH100 # As the library; links are kept.
 
 
 def _parse_metadata_columns(name: str, value: str) -> tuple[str, ...]:

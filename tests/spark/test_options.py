@@ -1,6 +1,7 @@
 """Names, values and ranges of options."""
 
 import datetime
+from pathlib import Path
 
 import pytest
 
@@ -171,6 +172,20 @@ def test_a_column_is_named_once() -> None:
 def test_a_path_is_needed(options: dict[str, str]) -> None:
     with pytest.raises(LanceError, match="path"):
         LanceOptions.parse(options)
+
+
+def test_a_path_keeps_its_spaces_and_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for given, path in {
+        "/a/ b ": "/a/ b ",
+        "/ ": "/ ",
+        " b": f"{tmp_path}/ b",
+        "b:c": f"{tmp_path}/b:c",
+        "~/b": "~/b",
+        "file:/a%20": "file:/a%20",
+        "s3://b/a ": "s3://b/a ",
+    }.items():
+        assert LanceOptions.parse({"path": given}).path == path
 
 
 def test_several_paths_are_refused() -> None:

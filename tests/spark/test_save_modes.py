@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import threading
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ from pyspark.sql.types import Row
 import lance_format
 import pyspark_lance
 from lance_format import DatasetExistsError
+from pyspark_lance import LanceTable
 from tests.spark.conftest import PLANNER, files, load
 
 CREATING = [None, "error", "errorifexists", "ignore"]
@@ -76,6 +78,19 @@ def test_types_are_those_of_the_writer(planner: SparkSession, path: str) -> None
     rows.write.format("lance").save(path)
     seen = ["to_json(v)", "i", "t", "a"]
     assert load(planner, path).selectExpr(*seen).collect() == rows.selectExpr(*seen).collect()
+
+
+@pytest.mark.parametrize("name", [" birds", "birds ", "bi\nrds", "./bi:rds"])
+def test_a_path_in_a_working_directory(
+    planner: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in (name, str(tmp_path / name)):
+        planner.range(3).write.format("lance").mode("overwrite").save(path)
+        planner.sql(f"UPDATE lance.`{tmp_path / name}` SET id = 7 WHERE id = 0")
+        assert LanceTable.forPath(planner, path).update("id = 1", {"id": "8"}).num_updated_rows == 1
+        assert sorted(row.id for row in planner.read.format("lance").load(path).where("id > 0").collect()) == [2, 7, 8]
+    assert [found.name for found in tmp_path.iterdir()] == [(tmp_path / name).name]
 
 
 def test_without_a_path(planner: SparkSession) -> None:
