@@ -305,6 +305,8 @@ def _convert_values(array: pa.Array, target: pa.DataType) -> pa.Array:
         return _divide(array, _MILLISECONDS_PER_DAY, np.dtype(np.int32), target)
     if pa.types.is_float16(target) and source in (pa.float32(), pa.float64()):
         return _round_to_halves(array)
+    if pa.types.is_dictionary(target):  # Arrow's own casts make dictionaries of text and bytes only.
+        return _convert_values(array, target.value_type).dictionary_encode().cast(target)
     return array.cast(target)
 
 

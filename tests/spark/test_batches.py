@@ -116,6 +116,27 @@ def test_numbers_are_rounded_to_halves() -> None:
     assert convert(numbers[:0], pa.float16()).to_pylist() == []
 
 
+@pytest.mark.parametrize(
+    ("array", "values"),
+    [
+        (pa.array([2**40, None, 1, 1]), pa.int64()),
+        (pa.array([Decimal(2**64 - 1), None]), pa.uint64()),
+        (pa.array([0.5, None], pa.float32()), pa.float16()),
+        (pa.array([True, None, False]), pa.bool_()),
+        (pa.array([b"\0", None]), pa.large_binary()),
+    ],
+    ids=lambda value: "" if isinstance(value, pa.Array) else str(value),
+)
+def test_dictionaries_of_all_values_are_made(array: pa.Array, values: pa.DataType) -> None:
+    target = pa.dictionary(pa.int8(), values)
+    for given, wanted in ((array, target), (array[1:], target), (array[:0], target)):
+        stored = to_stored(pa.record_batch([given], names=["c"]), pa.schema([("c", wanted)])).column("c")
+        stored.validate(full=True)
+        assert (stored.type, stored.to_pylist()) == (target, given.to_pylist())
+    with pytest.raises(SchemaMismatchError, match=r"column 'c': .* does not fit the table's type"):
+        to_stored(pa.record_batch({"c": list(range(300))}), pa.schema([("c", pa.dictionary(pa.int8(), pa.int64()))]))
+
+
 def test_nulls_are_refused_where_the_table_has_none() -> None:
     batch = pa.record_batch({"c": [1, None]})
     with pytest.raises(SchemaMismatchError, match="column 'c' holds nulls"):

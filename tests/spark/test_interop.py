@@ -190,3 +190,23 @@ def test_filters_use_the_indices_of_pylance(spark: SparkSession, path: str, kind
     assert [row.x for row in expected] == [-1, 1, rows["key"].to_pylist().index(59_999)]
     lance_format.dataset(path).delete("key = 59999")
     assert load(spark, path).where("key = 59999").count() == 0
+
+
+def test_rows_are_written_to_dictionaries_of_numbers(planner: SparkSession, path: str) -> None:
+    kinds = {"n": pa.int64(), "u": pa.uint64(), "b": pa.bool_(), "s": pa.string()}
+    values = {"n": [2**40, None, 3], "u": [2**64 - 1, 1, None], "b": [None, True, False], "s": ["x", None, ""]}
+    columns = {name: pa.array(values[name], kind).dictionary_encode() for name, kind in kinds.items()}
+    lance.write_dataset(pa.table({"id": [0, 1, 2], **columns}), path)
+    planner.sql(f"INSERT INTO lance.`{path}` SELECT id + 3, n, u, b, s FROM lance.`{path}`")
+    planner.sql(f"UPDATE lance.`{path}` SET n = 7, b = NOT b WHERE id = 1")
+    planner.sql(
+        f"MERGE INTO lance.`{path}` t USING (SELECT 2L AS id, 9L AS n UNION ALL SELECT 6, 9) s ON t.id = s.id"
+        " WHEN MATCHED THEN UPDATE SET n = s.n WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, s.n)"
+    )
+    found = lance.dataset(path).to_table().sort_by("id")
+    assert found.schema.field("n").type == columns["n"].type
+    rows = [(2**40, 2**64 - 1, None, "x"), (None, 1, True, None), (3, None, False, "")]
+    assert [tuple(row.values())[1:] for row in found.to_pylist()] == [
+        *(rows[0], (7, 1, False, None), (9, None, False, "")),
+        *(*rows, (9, None, None, None)),
+    ]
