@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -112,6 +113,11 @@ def _find_problem(python: str, directory: str, python_path: str) -> str | None:
     try:
         found = _probe(python, directory, python_path)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
+        if hiding := _hiding_file(error, directory):
+            return (
+                f"Spark's workers, which start in {directory}, take {hiding} for the module {hiding.stem!r} of Python;"
+                " rename that file, or start Spark from another directory"
+            )
         return f"Spark's workers run {python!r}, which is no Python that works ({error}); {cure}"
     missing = [name for name, origin in found.items() if origin is None]
     if missing:
@@ -125,6 +131,13 @@ def _find_problem(python: str, directory: str, python_path: str) -> str | None:
                 f" in {home}; rename that file, or start Spark from another directory"
             )
     return None
+
+
+def _hiding_file(error: Exception, directory: str) -> Path | None:
+    """Return the file in a directory that a Python process took for a module which it needs, and failed by."""
+    trace = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
+    files = (Path(path) for path in re.findall(r'File "(.+)", line \d+', trace))
+    return next((path for path in files if path.parent == Path(directory)), None)
 
 
 def _probe(python: str, directory: str, python_path: str) -> dict[str, str | None]:
