@@ -9,7 +9,7 @@ import uuid
 from typing import TypeVar
 
 from lance_format.errors import CommitStateUnknownError, LanceError, NotSupportedError, StorageError
-from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.object_store import ObjectNotFoundError, ObjectStore, absent_directories, remove_if_empty
 from lance_format.table.format.base_paths import BasePath
 from lance_format.table.format.file_entries import DataFile, DeletionFile, ExternalFile
 from lance_format.table.format.fragment import FragmentMetadata
@@ -126,10 +126,26 @@ def create_first_version(directory: TableDirectory, first: Manifest) -> None:
     ObjectExistsError
         If another writer created the table first.
     CommitStateUnknownError
-        If it is unclear whether the version exists. After any other error it does not, and no file of it is left.
+        If it is unclear whether the version exists. After any other error it does not, and neither a file of it nor an
+        empty directory is left.
     """
-    create_version(directory, first, load_history(directory).manifest_path(first.version))
+    made = new_directories(directory)
+    try:
+        create_version(directory, first, load_history(directory).manifest_path(first.version))
+    except CommitStateUnknownError:
+        raise
+    except LanceError:
+        remove_if_empty(directory.store, made)
+        raise
     write_hint(directory, first.version)
+
+
+def new_directories(directory: TableDirectory) -> tuple[str, ...]:
+    """Return the directories that a write would make, the innermost first."""
+    found: dict[str, None] = {}
+    for path in directory.written:
+        found.update(dict.fromkeys(absent_directories(directory.store, path)))
+    return tuple(sorted(found, key=len, reverse=True))
 
 
 def create_version(directory: TableDirectory, made: Manifest, path: str) -> None:

@@ -15,10 +15,12 @@ from lance_format import (
     InvalidInputError,
     LanceDataset,
     NotSupportedError,
+    StorageError,
     VersionNotFoundError,
     dataset,
     write_dataset,
 )
+from lance_format.object_store.local import LocalStore
 
 
 @pytest.fixture
@@ -153,3 +155,17 @@ def test_links_to_other_stores_are_refused(source: LanceDataset, tmp_path: Path)
     manifest.write_bytes(manifest.read_bytes().replace(str(tmp_path).encode(), bucket.encode()))
     with pytest.raises(NotSupportedError, match="another store"):
         dataset(tmp_path / "clone", storage_options=_allow(bucket), verify_checksums=False)
+
+
+def test_a_clone_that_fails_leaves_nothing(
+    source: LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: LocalStore, path: str, *args: object, **options: object) -> None:
+        raise StorageError(f"cannot create {path}: No space left on device")
+
+    monkeypatch.setattr(LocalStore, "put_if_absent", fail)
+    with pytest.raises(StorageError, match="No space left"):
+        source.shallow_clone(tmp_path / "new" / "clone", source.version)
+    assert not (tmp_path / "new").exists()
+    monkeypatch.undo()
+    assert _rows(source.shallow_clone(tmp_path / "new" / "clone", source.version)) == _without(3)

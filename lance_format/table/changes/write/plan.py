@@ -28,7 +28,7 @@ from lance_format.errors import (
 )
 from lance_format.file import check_requests, without_zones
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.object_store import absent_directories, absolute_uri, remove_if_empty
+from lance_format.object_store import absolute_uri, remove_if_empty
 from lance_format.table.batches.fitting import plan_append
 from lance_format.table.changes.write.options import WriteKeywords, WriteOptions
 from lance_format.table.format.column_names import check_new_names
@@ -45,6 +45,7 @@ from lance_format.table.transaction.batch_marker import BatchMarker
 from lance_format.table.transaction.operations import Append, Overwrite
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.commit import commit, same_table
+from lance_format.table.versions.first_version import new_directories
 from lance_format.table.versions.history import History, load_history, load_latest
 from lance_format.table.versions.planned_change import delete_unnamed
 from lance_format.version import STABLE, WAY_OUT_OF_0_1, FileVersion
@@ -351,7 +352,7 @@ def plan_with(uri: str, schema: pa.Schema, options: WriteOptions) -> TableWrite:
         schema=lance_schema,
         file_version=file_version,
         new_fields=new_fields,
-        new_directories=_absent_directories(directory),
+        new_directories=new_directories(directory),
         read_uuid="" if current is None or current.version != history.latest else maker_of(current),
     )
 
@@ -410,10 +411,3 @@ def _file_options(version: FileVersion, options: WriteOptions) -> DataFileOption
         column_encoding=options.column_encoding,
         zone_index=options.zone_index,
     )
-
-
-def _absent_directories(directory: TableDirectory) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for path in directory.written:
-        found.update(dict.fromkeys(absent_directories(directory.store, path)))
-    return tuple(sorted(found, key=len, reverse=True))
