@@ -20,8 +20,10 @@ from lance_format.version import FileVersion
 _SAMPLED_VALUES = 8192
 # Maximum size of byte planes relative to the smallest other compression.
 _MOST_OF_PLAIN = 0.8
-# Byte planes and dictionaries of smaller pages are not tried: these are a block of a disk in either case.
+# Dictionaries of smaller integers are not tried: these are a block of a disk in either case.
 _MIN_TRIED_BYTES = 4096
+# Byte planes of fewer are not, such as those of the bounds of some zones: trying takes longer than writing them.
+_MIN_SPLIT_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def choose(block: FixedWidthBlock, options: CompressionOptions) -> FixedWidthCho
     if num_runs < options.rle_threshold * block.num_values and runs < best.size_bytes:
         best = FixedWidthChoice(runs, item_bits, num_runs=num_runs)
     may_split = options.scheme is None and options.byte_stream_split is ByteStreamSplitMode.AUTO
-    if may_split and bits in planes.WORD_BITS and best.size_bytes >= _MIN_TRIED_BYTES:
+    if may_split and bits in planes.WORD_BITS and best.size_bytes >= _MIN_SPLIT_BYTES:
         split, chunks = planes.try_out(block)
         if split < _MOST_OF_PLAIN * best.size_bytes:
             best = FixedWidthChoice(split, item_bits, instead_of=best, chunks=chunks)

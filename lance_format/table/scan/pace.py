@@ -19,6 +19,7 @@ TESTED_BYTES = 8 * 1024 * 1024
 _TESTED_PER_CONSTANT = 16
 MAX_FILES_TOGETHER = 64
 """Fragments of at most `MOST_ROWS` rows are tested together, up to a number of files: all of them are open."""
+_FIRST_FILES_TOGETHER = 16
 _LARGE_ROW_BYTES = 128
 _DENSE_SHARE = 0.25
 _DENSE_SHARE_OF_LARGE_ROWS = 0.75
@@ -65,8 +66,8 @@ class Pace:
     late_bytes: int = 0
 
     @classmethod
-    def start(cls, batch_size: int, window: Window, predicate: BoundExpression | None = None) -> Pace:
-        """Return the first pace: few rows at once, and fewer with a small limit.
+    def start(cls, batch_size: int, window: Window, predicate: BoundExpression | None, *, is_remote: bool) -> Pace:
+        """Return the first pace: few rows at once, and fewer with a small limit or if files take long to arrive.
 
         Filters with long lists of constants test many rows at once.
 
@@ -74,11 +75,15 @@ class Pace:
         ----------
         batch_size : int
         window : Window
-        predicate : BoundExpression, optional
+        predicate : BoundExpression or None
+        is_remote : bool
+            Whether the table is in an object store.
         """
-        first = _FIRST_GROUP_ROWS if window.left is None else _FIRST_LIMITED_GROUP_ROWS
+        is_limited = window.left is not None
+        first = _FIRST_LIMITED_GROUP_ROWS if is_limited else _FIRST_GROUP_ROWS
+        together = 1 if is_limited or is_remote else _FIRST_FILES_TOGETHER
         hashed = 0 if predicate is None else _num_constants(predicate.expression)
-        return cls(batch_size, first, batch_size, max(_TESTED_ROWS, _TESTED_PER_CONSTANT * hashed))
+        return cls(batch_size, first, batch_size, max(_TESTED_ROWS, _TESTED_PER_CONSTANT * hashed), together)
 
     def widen(self) -> None:
         """Let more small fragments be read together."""

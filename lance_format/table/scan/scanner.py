@@ -208,9 +208,13 @@ class LanceScanner:
         window = Window(self._options.offset, self._options.limit)
         yield from self._read(self._whole(), window, self._meter(window))
 
+    def _pace(self, window: Window) -> Pace:
+        is_remote = self._table.directory.store.is_remote
+        return Pace.start(self._batch_size, window, self._projection.filter, is_remote=is_remote)
+
     def _meter(self, window: Window, task: ScanTask | None = None) -> ScanMeter:
         """Return the meter of a scan of one task, by default of all fragments."""
-        pace = Pace.start(self._batch_size, window, self._projection.filter)
+        pace = self._pace(window)
         if task is not None:
             return ScanMeter(pace, len(task.fragment_ids), task.num_rows)
         num_rows = int(self._fragments.columns.physical_rows.sum())
@@ -295,7 +299,7 @@ class LanceScanner:
             )
         ranges = RowRanges.whole(scan.physical_rows()) if offsets is None else RowRanges.of_rows(offsets)
         window = Window(0, None)
-        meter = ScanMeter(Pace.start(self._batch_size, window, self._projection.filter), 1, ranges.num_rows)
+        meter = ScanMeter(self._pace(window), 1, ranges.num_rows)
         yield from self._applied(self._read([(scan, ranges.intersect(self._selected(scan)))], window, meter))
 
     def matching_in(self, task: ScanTask) -> Iterator[ScannedRows]:

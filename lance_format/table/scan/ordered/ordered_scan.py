@@ -17,7 +17,6 @@ from lance_format.table.scan.metrics import ScanMeter
 from lance_format.table.scan.options import ColumnOrdering, ScanOptions
 from lance_format.table.scan.ordered.sort_order import as_ordering, is_comparable, not_after, sorted_indices
 from lance_format.table.scan.ordered.zone_order import Zones
-from lance_format.table.scan.pace import Pace
 from lance_format.table.scan.scanned_fragment import Window
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.take import locate_row_numbers, take_found
@@ -150,7 +149,7 @@ class KeyScanner(LanceScanner):
 
     def _read_step(self, fragments: Iterable[FragmentRanges], meter: ScanMeter) -> Iterator[pa.RecordBatch]:
         """Read keys without reporting the scan."""
-        meter.begin(Pace.start(self._batch_size, Window(), self._projection.filter))
+        meter.begin(self._pace(Window()))
         yield from self._applied(self._read_fragments(fragments, Window(), meter))
 
     def _narrowed(self, terms: Sequence[Expression]) -> KeyScanner:
