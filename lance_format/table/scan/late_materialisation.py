@@ -35,7 +35,10 @@ _FEW_ROWS = 16
 
 _SMALL_BYTES = 64 * 1024
 _FEW_COLUMNS = 16
-"""So many columns of a file of this size are read sooner than those of the filter, and then the passing rows."""
+"""So many columns of a file of this size are read sooner than those of the filter, and then the passing rows.
+
+How many rows pass decides about the files that follow.
+"""
 
 
 def materialise(
@@ -64,7 +67,7 @@ def materialise(
         while len(left) and not window.is_over:
             group, left = left.cut(pace.group_rows)
             seen = Seen()
-            at_once = stages.are_whole and (pace.at_once or _are_read_sooner(stages, fragment, ranges))
+            at_once = stages.are_whole and (pace.at_once or _are_read_sooner(stages, pace, fragment, ranges))
             if stages.is_cheap and not at_once:
                 group = fragment.bridged(group)
             pace.num_seen += group.num_rows
@@ -72,9 +75,10 @@ def materialise(
             pace.observe(seen)
 
 
-def _are_read_sooner(stages: Stages, fragment: OpenFragment, ranges: RowRanges) -> bool:
-    """Return whether all columns of ranges cost less at once: of few rows, or of files of a few blocks of a disk."""
-    if 0 < fragment.scan.fragment.known_bytes <= _SMALL_BYTES and len(stages.late.fields) <= _FEW_COLUMNS:
+def _are_read_sooner(stages: Stages, pace: Pace, fragment: OpenFragment, ranges: RowRanges) -> bool:
+    """Return whether all columns of ranges cost less at once: of few rows, or of the first files if these are small."""
+    is_small = 0 < fragment.scan.fragment.known_bytes <= _SMALL_BYTES and len(stages.late.fields) <= _FEW_COLUMNS
+    if is_small and not pace.num_seen:
         return True
     return ranges.num_rows <= _FEW_ROWS and not ranges.is_all_of(fragment.scan.physical_rows())
 
@@ -108,7 +112,7 @@ def materialise_together(
 ) -> Iterator[JoinedRows]:
     """Materialise several small fragments at once, ignoring the certainty of ranges; see `materialise`."""
     stages, seen = late.stages, Seen()
-    at_once = stages.are_whole and (pace.at_once or all(_are_read_sooner(stages, *member) for member in group))
+    at_once = stages.are_whole and (pace.at_once or all(_are_read_sooner(stages, pace, *member) for member in group))
     read = stages.projection.source if at_once else stages.projection.filter_source
     pending: list[ScannedRows] = []
     size_bytes = 0
