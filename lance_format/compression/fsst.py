@@ -238,14 +238,14 @@ def _train(data: Bytes, offsets: npt.NDArray[np.int32] | npt.NDArray[np.int64]) 
     starts = offsets[chosen].astype(np.int64) + room * (np.arange(pieces) % 17) // 17
     sample_offsets = np.zeros(pieces + 1, np.int64)
     np.cumsum(taken, out=sample_offsets[1:])
-    most = int(np.searchsorted(sample_offsets, fsst_training.MAX_SAMPLE_BYTES, "right")) - 1  # All chosen may be long.
-    starts, taken, sample_offsets = starts[:most], taken[:most], sample_offsets[: most + 1]
+    kept = int(np.searchsorted(sample_offsets, fsst_training.MAX_SAMPLE_BYTES, "right")) - 1  # All chosen may be long.
+    starts, taken, sample_offsets = starts[:kept], taken[:kept], sample_offsets[: kept + 1]
     sample = np.zeros(int(sample_offsets[-1]) + kernels.SLACK, np.uint8)
     copy_slices(data, starts, taken, sample)
     symbols = np.zeros(256, np.uint64)
     lengths = np.zeros(256, np.uint8)
-    last = fsst_training.MAX_SYMBOLS
-    size = fsst_training.train(sample, sample_offsets, symbols[:last], lengths[:last])
+    most = fsst_training.MAX_SYMBOLS
+    size = fsst_training.train(sample, sample_offsets, symbols[:most], lengths[:most])
     return SymbolTable(symbols, lengths, True) if size < int(sample_offsets[-1]) * _MOST_OF_SAMPLE else None
 
 
