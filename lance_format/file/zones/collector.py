@@ -80,10 +80,10 @@ class LeafZones:
         rows_per_zone : int
         """
         left = rows_per_zone - self.num_rows[-1] if self.num_rows else 0  # in the zone that is not full yet
-        starts = np.array([0, *range(left or rows_per_zone, len(array), rows_per_zone), len(array)], np.int64)
+        bounds = [0, *range(left or rows_per_zone, len(array), rows_per_zone), len(array)]
+        zones, starts = list(pairwise(bounds)), np.array(bounds, np.int64)
         mask = _ALL_VALID if valid is None else valid
         lower, upper, num_nan = _measure_of(array.type)(array, mask, starts)
-        zones = list(pairwise(starts.tolist()))
         num_rows = [end - start for start, end in zones]
         num_nulls = [0] * len(zones)
         if valid is not None:

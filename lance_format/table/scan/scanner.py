@@ -298,9 +298,8 @@ class LanceScanner:
                 f"version {self._table.manifest.version} of {self._table.uri} lacks rows of fragment {fragment_id}"
             )
         ranges = RowRanges.whole(scan.physical_rows()) if offsets is None else RowRanges.of_rows(offsets)
-        window = Window(0, None)
-        meter = ScanMeter(self._pace(window), 1, ranges.num_rows)
-        yield from self._applied(self._read([(scan, ranges.intersect(self._selected(scan)))], window, meter))
+        meter = ScanMeter(self._pace(Window()), 1, ranges.num_rows)
+        yield from self._applied(self._read([(scan, ranges.intersect(self._selected(scan)))], Window(), meter))
 
     def matching_in(self, task: ScanTask) -> Iterator[ScannedRows]:
         """Read the matching rows of a task; see `matching`."""
@@ -320,8 +319,7 @@ class LanceScanner:
 
     def _ranges_of(self, task: ScanTask) -> Iterator[FragmentRanges]:
         """Return the rows of a task that may be needed."""
-        for fragment_id, group in itertools.groupby(task.ranges, key=lambda found: found[0]):
-            pairs = [(start, stop) for _, start, stop in group]
+        for fragment_id, pairs in task.by_fragment():
             bounds = list(itertools.chain.from_iterable(pairs))
             fragment = self._fragments.find(fragment_id)
             scan = None if fragment is None else self._scan(fragment)
@@ -372,11 +370,11 @@ class LanceScanner:
         self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter
     ) -> Iterator[JoinedRows]:
         if self._projection.filter is None:
-            yield from self._read_all(fragments, window, meter)
+            yield from self._completed(self._read_all(fragments, window, meter))
             return
         wanted = (found for found in fragments if len(found[1]))
         for is_certain, group in itertools.groupby(wanted, key=lambda found: bool(found[1].certain.all())):
-            yield from (self._read_all if is_certain else self._read_filtered)(group, window, meter)
+            yield from self._completed((self._read_all if is_certain else self._read_filtered)(group, window, meter))
             if window.is_over:
                 return
 
@@ -389,7 +387,7 @@ class LanceScanner:
             for members, known in read_together(placed, source, self._batch_size, meter.reads):
                 meter.rows_scanned += sum(ranges.num_rows for _, ranges in group[members])
                 found = self._read_one(group[members.start], meter) if known is None else [known]
-                yield from self._completed(meter.metered(found, [scan for scan, _ in group[members]]))
+                yield from meter.metered(found, [scan for scan, _ in group[members]])
             if self._projection.filter is not None or not self._table.directory.store.is_remote:
                 pace.widen()  # Whole fragments of a remote store are read while they are opened.
 
@@ -413,8 +411,7 @@ class LanceScanner:
     def _read_filtered(
         self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter
     ) -> Iterator[JoinedRows]:
-        projection, pace = self._projection, meter.pace
-        limited = window.left is not None
+        projection, pace, limited = self._projection, meter.pace, window.left is not None
         pruned = PrunedOnce(projection)
         late = LateColumns(self._stages, pace, meter.reads, may_wait=not limited)
         ahead = opened_ahead(
@@ -433,12 +430,11 @@ class LanceScanner:
                     found = materialise(late, *opened[0], window, pace)
                 else:
                     found = materialise_together(late, opened, window, pace, meter.reads)
-                scans = [fragment.scan for fragment, _ in opened]
-                yield from self._completed(meter.metered(found, scans))
+                yield from meter.metered(found, [fragment.scan for fragment, _ in opened])
                 if window.is_over:
                     break
-                yield from self._completed(meter.metered(late.end_fragments(stack), []))
-            yield from self._completed(meter.metered(late.rest(), []))
+                yield from meter.metered(late.end_fragments(stack), [])
+            yield from meter.metered(late.rest(), [])
 
     def _position(self, scan: FragmentReader) -> int:
         return self._positions.get(scan.fragment.id, 0)

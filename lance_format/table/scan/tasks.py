@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -63,6 +63,11 @@ class ScanTask:
     def fragment_ids(self) -> set[int]:
         """Ids of the fragments that the task reads."""
         return {fragment_id for fragment_id, _, _ in self.ranges}
+
+    def by_fragment(self) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+        """Yield the id of each fragment and the ranges of its rows."""
+        for fragment_id, group in itertools.groupby(self.ranges, key=lambda found: found[0]):
+            yield fragment_id, [(start, stop) for _, start, stop in group]
 
 
 @dataclass(frozen=True, slots=True)
