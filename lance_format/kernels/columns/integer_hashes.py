@@ -106,6 +106,20 @@ def find_numbers(values: I64, shift: int, slot_values: I64, slot_numbers: I32, o
 
 
 @kernel
+def mark(hashed: np.uint64, shift: int, bits: U8) -> None:
+    """Set the bit of a hash in a filter; see `mark_hashes`."""
+    place = hashed >> np.uint64(shift)
+    bits[place >> np.uint64(3)] |= np.uint8(np.uint64(1) << (place & np.uint64(7)))
+
+
+@kernel
+def has_mark(hashed: np.uint64, shift: int, bits: U8) -> bool:
+    """Return whether the bit of a hash is set in a filter; see `mark_hashes`."""
+    place = hashed >> np.uint64(shift)
+    return (bits[place >> np.uint64(3)] >> np.uint8(place & np.uint64(7))) & np.uint8(1) != 0
+
+
+@kernel
 def mark_hashes(values: I64, shift: int, bits: U8) -> int:
     """Set the bits of values in a filter.
 
@@ -123,8 +137,7 @@ def mark_hashes(values: I64, shift: int, bits: U8) -> int:
         The number of values.
     """
     for value in values:
-        place = _first_slot(value, shift)
-        bits[place >> 3] |= np.uint8(1 << (place & 7))
+        mark(np.uint64(value) * _FACTOR, shift, bits)
     return int(values.size)
 
 
@@ -156,8 +169,7 @@ def find_hashed(
         for index in range(start, min(start + 8, values.size)):
             value = np.int64(values[index])
             hashed = np.uint64(value) * _FACTOR
-            place = hashed >> np.uint64(filter_shift)
-            if (bits[place >> np.uint64(3)] >> np.uint8(place & np.uint64(7))) & 1:
+            if has_mark(hashed, filter_shift, bits):
                 slot = np.int64(hashed >> np.uint64(shift))
                 while slot_numbers[slot] >= 0 and slot_values[slot] != value:
                     slot = (slot + 1) & last

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lance_format.kernels.columns.integer_hashes import has_mark, mark
 from lance_format.kernels.jit import kernel
 from lance_format.kernels.prefetch import AHEAD, prefetch
 from lance_format.kernels.words import equal_bytes, hash_bytes, load_word, store_word
@@ -24,6 +25,64 @@ U64 = npt.NDArray[np.uint64]
 
 SLACK = 8
 """Bytes after the last byte string, which are read and not used."""
+
+
+@kernel
+def _probe(
+    data: U8,
+    offsets: I64,
+    rows: I64,
+    wanted: U64,
+    slots: I32,
+    hashes: U64,
+    ends: I64,
+    arena: U8,
+    count: int,
+    adds: bool,
+    out: I64,
+) -> int:
+    """Set `out` to the numbers of the byte strings of some rows, which have the wanted hashes.
+
+    Those that are not in the table are added, or have the number -1. Returns the number of byte strings in the table.
+    """
+    mask = np.uint64(slots.size - 1)
+    for index in range(rows.size):
+        if index + 3 * AHEAD < rows.size:
+            prefetch(slots, np.int64(wanted[index + 3 * AHEAD] & mask))
+        if index + 2 * AHEAD < rows.size:
+            number = slots[wanted[index + 2 * AHEAD] & mask]
+            prefetch(hashes, np.int64(number))
+            prefetch(ends, np.int64(number))
+        if index + AHEAD < rows.size:
+            number = slots[wanted[index + AHEAD] & mask]
+            if number >= 0:
+                prefetch(arena, ends[number])
+        row = rows[index]
+        start = np.int64(offsets[row])
+        size = np.int64(offsets[row + 1]) - start
+        value = wanted[index]
+        slot = value & mask
+        number = slots[slot]
+        while number >= 0:
+            begin = ends[number]
+            alike = hashes[number] == value and ends[number + 1] - begin == size
+            if alike and equal_bytes(data, start, arena, begin, size):
+                break
+            slot = (slot + np.uint64(1)) & mask
+            number = slots[slot]
+        if number < 0 and adds:
+            number = np.int32(count)
+            slots[slot] = number
+            hashes[count] = value
+            begin = ends[count]
+            position = 0
+            while position < size:
+                store_word(arena, begin + position, load_word(data, start + position))
+                position += 8
+            count += 1
+            ends[count] = begin + size
+        out[row] = number
+    return count
 
 
 @kernel
@@ -56,50 +115,16 @@ def number_texts(
     int
         The number of known byte strings now.
     """
-    mask = np.uint64(slots.size - 1)
-    num_values = offsets.size - 1
-    found = np.empty(num_values, np.uint64)
-    for row in range(num_values):
-        found[row] = hash_bytes(data, np.int64(offsets[row]), np.int64(offsets[row + 1] - offsets[row]))
-    for row in range(num_values):
-        if row + 3 * AHEAD < num_values:
-            prefetch(slots, np.int64(found[row + 3 * AHEAD] & mask))
-        if row + 2 * AHEAD < num_values:
-            number = slots[found[row + 2 * AHEAD] & mask]
-            prefetch(hashes, np.int64(number))
-            prefetch(ends, np.int64(number))
-        if row + AHEAD < num_values:
-            number = slots[found[row + AHEAD] & mask]
-            if number >= 0:
-                prefetch(arena, ends[number])
-        if valid.size > 0 and not valid[row]:
-            out[row] = 0
-            continue
-        start = np.int64(offsets[row])
-        size = np.int64(offsets[row + 1]) - start
-        value = found[row]
-        slot = value & mask
-        number = slots[slot]
-        while number >= 0:
-            begin = ends[number]
-            alike = hashes[number] == value and ends[number + 1] - begin == size
-            if alike and equal_bytes(data, start, arena, begin, size):
-                break
-            slot = (slot + np.uint64(1)) & mask
-            number = slots[slot]
-        if number < 0:
-            number = np.int32(count)
-            slots[slot] = number
-            hashes[count] = value
-            begin = ends[count]
-            position = 0
-            while position < size:
-                store_word(arena, begin + position, load_word(data, start + position))
-                position += 8
-            count += 1
-            ends[count] = begin + size
-        out[row] = number
-    return count
+    rows = np.empty(offsets.size - 1, np.int64)
+    wanted = np.empty(offsets.size - 1, np.uint64)
+    num_valid = 0
+    for row in range(offsets.size - 1):
+        out[row] = 0
+        if valid.size == 0 or valid[row]:
+            rows[num_valid] = row
+            wanted[num_valid] = hash_bytes(data, np.int64(offsets[row]), np.int64(offsets[row + 1] - offsets[row]))
+            num_valid += 1
+    return _probe(data, offsets, rows[:num_valid], wanted, slots, hashes, ends, arena, count, True, out)
 
 
 @kernel
@@ -144,9 +169,8 @@ def mark_text_hashes(hashes: U64, shift: int, bits: U8) -> int:
     int
         The number of byte strings.
     """
-    for value in hashes:
-        place = value >> np.uint64(shift)
-        bits[place >> np.uint64(3)] |= np.uint8(np.uint64(1) << (place & np.uint64(7)))
+    for hashed in hashes:
+        mark(hashed, shift, bits)
     return int(hashes.size)
 
 
@@ -170,24 +194,16 @@ def find_texts(
     int
         How many byte strings are in the table.
     """
-    mask = np.uint64(slots.size - 1)
-    found = 0
+    rows = np.empty(offsets.size - 1, np.int64)
+    wanted = np.empty(offsets.size - 1, np.uint64)
+    num_marked = 0
     for row in range(offsets.size - 1):
-        start = np.int64(offsets[row])
-        size = np.int64(offsets[row + 1]) - start
-        value = hash_bytes(data, start, size)
-        place = value >> np.uint64(shift)
-        number = np.int64(-1)
-        if (bits[place >> np.uint64(3)] >> np.uint8(place & np.uint64(7))) & 1:
-            slot = value & mask
-            number = np.int64(slots[slot])
-            while number >= 0:
-                begin = ends[number]
-                alike = hashes[number] == value and ends[number + 1] - begin == size
-                if alike and equal_bytes(data, start, arena, begin, size):
-                    break
-                slot = (slot + np.uint64(1)) & mask
-                number = np.int64(slots[slot])
-        out[row] = number
-        found += number >= 0
+        out[row] = -1
+        rows[num_marked] = row
+        wanted[num_marked] = hash_bytes(data, np.int64(offsets[row]), np.int64(offsets[row + 1] - offsets[row]))
+        num_marked += has_mark(wanted[num_marked], shift, bits)
+    _probe(data, offsets, rows[:num_marked], wanted, slots, hashes, ends, arena, 0, False, out)
+    found = 0
+    for row in rows[:num_marked]:
+        found += out[row] >= 0
     return found
