@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from lance_format.table.format.file_entries import DataFile, DeletionFile
     from lance_format.table.format.fragment import FragmentMetadata
     from lance_format.table.fragments.progress import FragmentWriteProgress
+    from lance_format.table.indices.descriptions import IndexDescription, IndexSegmentDescription
     from lance_format.table.indices.index_config import IndexConfig
     from lance_format.table.maintenance.compaction import CompactionMetrics
     from lance_format.table.maintenance.compaction_options import CompactionKeywords
@@ -126,6 +127,8 @@ __all__ = [
     "GlueNamespace",
     "HiveNamespace",
     "IndexConfig",
+    "IndexDescription",
+    "IndexSegmentDescription",
     "IndexNotFoundError",
     "FragmentWriteProgress",
     "InvalidInputError",
@@ -203,6 +206,8 @@ _LAZY = {
     "GlueNamespace": "lance_format.namespaces.glue",
     "HiveNamespace": "lance_format.namespaces.hive",
     "IndexConfig": "lance_format.table.indices.index_config",
+    "IndexDescription": "lance_format.table.indices.descriptions",
+    "IndexSegmentDescription": "lance_format.table.indices.descriptions",
     "FragmentWriteProgress": "lance_format.table.fragments.progress",
     "LanceDataset": "lance_format.table.dataset.dataset",
     "LanceField": "lance_format.table.dataset.schema",

@@ -40,11 +40,32 @@ def path(tmp_path: Path) -> Path:
 
 def test_they_are_listed(path: Path) -> None:
     ours, theirs = lance_format.dataset(path).list_indices(), listed_by_pylance(path)
-    for index in (*ours, *theirs):
-        index["type"] = "Vector" if index["name"] == "v_idx" else index["type"]
     assert sorted(ours, key=lambda index: str(index["name"])) == sorted(theirs, key=lambda index: str(index["name"]))
     assert lance_format.dataset(path).has_index
     assert not lance_format.dataset(path, 1).has_index
+
+
+def test_they_are_described(path: Path) -> None:
+    table = lance_format.dataset(path)
+    for kind in ("IVF_FLAT", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ"):
+        assert table.create_index("v", kind, name=kind, num_partitions=1) is table
+    table.delete("a < 7")
+    table.insert(rows(300, 330))
+    table.optimize.optimize_indices(index_names=["BTREE of a"], num_indices_to_merge=0)
+    ours, theirs = table.describe_indices(), lance.dataset(path).describe_indices()
+    assert [index.name for index in ours] == [index.name for index in theirs]
+    for mine, other in zip(ours, theirs, strict=True):
+        for name in ("index_type", "type_url", "fields", "field_names", "num_rows_indexed", "total_size_bytes"):
+            assert getattr(mine, name) == getattr(other, name)
+        assert mine.details.items() <= other.details.items() or mine.index_type == "IVF_RQ"
+        assert mine.num_segments == len(other.segments) == 1 + (mine.name == "BTREE of a")
+        for part, same in zip(mine.segments, other.segments, strict=True):
+            for name in ("uuid", "index_version", "dataset_version_at_last_update", "created_at", "size_bytes"):
+                assert getattr(part, name) == getattr(same, name)
+            assert part.fragment_ids == set(same.fragment_ids)
+    rotated = next(index for index in ours if index.index_type == "IVF_RQ")
+    assert rotated.details == {"metric_type": "L2", "compression": {"type": "rq", "num_bits": 5}}
+    assert table.stats.index_stats("IVF_HNSW_PQ")["index_type"] == "IVF_HNSW_PQ"
 
 
 def test_they_are_dropped(path: Path) -> None:

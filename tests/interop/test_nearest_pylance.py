@@ -306,7 +306,7 @@ def test_an_index_of_the_oldest_form_is_not_used(tmp_path: Path) -> None:
         assert ("by the index" in ours.scanner(nearest=nearest).explain_plan()) == is_known
         exact = ours.to_table(nearest={**nearest, "use_index": False})
         assert ours.to_table(nearest={**nearest, "refine_factor": 100}) == exact
-        assert [index["type"] for index in ours.list_indices()] == ["Vector"]
+        assert [index["type"] for index in ours.list_indices()] == ["IVF_PQ"]
         assert not ours.verify().damaged_indices
         ours.optimize.optimize_indices()
         assert lance_format.dataset(path).to_table(nearest={**nearest, "refine_factor": 100}) == exact

@@ -58,6 +58,7 @@ CHANGES: dict[str, list[Callable[[Any, bool], None]]] = {
             reader_schema=pa.schema({"r": "int64"}),
         )
     ],
+    "table": [lambda table, _: table.add_columns(pa.table({"r": range(table.count_rows())}))],
     "constants": [lambda table, _: table.add_columns({"n": "cast(null as int)"})],
     "drop": [lambda table, _: table.drop_columns(["name", "x"])],
     "drop nested": [lambda table, _: table.drop_columns(["home.floor"])],
@@ -131,6 +132,25 @@ def test_functions_get_batches_of_the_size_that_was_asked_for(path: Path) -> Non
     lance_format.dataset(path).add_columns(count, batch_size=7)
     assert max(sizes) == 7
     assert_same(path)
+
+
+def test_a_fragment_gets_the_rows_of_a_table(path: Path, tmp_path: Path) -> None:
+    shutil.copytree(path, tmp_path / "copy")
+    for library, place in ((lance_format, path), (lance, tmp_path / "copy")):
+        table = library.dataset(place)
+        fragments = table.get_fragments()
+        merged = [
+            fragment.merge_columns(pa.table({"r": [f"{n}" for n in range(fragment.count_rows())]}))
+            for fragment in fragments
+        ]
+        operation = library.LanceOperation.Merge([fragment for fragment, _ in merged], merged[0][1])
+        library.LanceDataset.commit(table, operation, read_version=table.version)
+    assert lance.dataset(path).to_table() == lance.dataset(tmp_path / "copy").to_table()
+    first = lance_format.dataset(path).get_fragments()[0]
+    with pytest.raises(SchemaMismatchError, match="more are needed"):
+        first.merge_columns(pa.table({"q": [1]}))
+    with pytest.raises(SchemaMismatchError, match="more values"):
+        first.merge_columns(pa.record_batch({"q": range(1000)}))
 
 
 def test_functions_of_pylance_and_pandas(path: Path) -> None:

@@ -199,7 +199,7 @@ def test_an_index_by_sql(catalog: Catalog) -> None:
     lance_format.write_dataset(_rows(1000), catalog.path("t"), max_rows_per_file=300)
     catalog.sql("CREATE INDEX near ON @.t USING ivf_sq (v) OPTIONS (distance_type = 'dot', num_partitions = 3)")
     (row,) = catalog.sql("SELECT name, type FROM @.t.indices")
-    assert row == ("near", "Vector")
+    assert row == ("near", "IVF_SQ")
     found = catalog.sql(
         f"SELECT id FROM vector_search('@.t', 'v', array{tuple(QUERY)}, 5, nprobes => 3, refine_factor => 50)"
     )

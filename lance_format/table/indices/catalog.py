@@ -1,12 +1,10 @@
-"""Listing and dropping the indices of a table."""
+"""What indices are about, and dropping them."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 
-from lance_format.datatypes import Field, Schema
+from lance_format.datatypes import Field
 from lance_format.errors import IndexNotFoundError
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.row_finder import UnusableError
@@ -17,21 +15,8 @@ _SUFFIX = "IndexDetails"
 
 
 def kind_of(index: IndexMetadata) -> str:
-    """Return the kind of an index in pylance's spelling."""
+    """Return the kind of an index in pylance's spelling, "Vector" for all of vectors."""
     return index.type_url.rpartition(".")[2].rpartition("/")[2].removesuffix(_SUFFIX) or "Unknown"
-
-
-def describe_index(index: IndexMetadata, schema: Schema) -> dict[str, Any]:
-    """Return the description of an index for `LanceDataset.list_indices`."""
-    return {
-        "name": index.name,
-        "type": kind_of(index),
-        "uuid": index.uuid,
-        "fields": [".".join(field.name for field in path) for x in index.fields if (path := path_of(schema.fields, x))],
-        "version": index.dataset_version,
-        "fragment_ids": None if index.fragment_ids is None else set(index.fragment_ids),
-        "base_id": None,
-    }
 
 
 def drop_index(table: TableVersion, name: str) -> TableVersion:

@@ -9,7 +9,8 @@ import numpy as np
 
 from lance_format.errors import IndexNotFoundError
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.catalog import kind_of, path_of
+from lance_format.table.indices.catalog import path_of
+from lance_format.table.indices.descriptions import type_of
 from lance_format.table.indices.zones.zone_map_index import ZoneMapDetails, load_zones
 from lance_format.table.versions.table_version import TableVersion
 
@@ -24,7 +25,7 @@ def index_stats(table: TableVersion, name: str) -> dict[str, Any]:
     is_covered = np.logical_or.reduce(covered)
     segments = [_describe_part(table, part) for part in parts]
     return {
-        "index_type": kind_of(parts[0]),
+        "index_type": type_of(parts[0]),
         "name": name,
         "num_indices": len(parts),
         "num_segments": len(parts),

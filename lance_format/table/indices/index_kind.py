@@ -115,6 +115,11 @@ class IndexKind(ABC, Generic[D, C]):
     def stored_details(self, table: TableVersion, index: IndexMetadata) -> D:
         """Return the parameters of a part of a known form; its files may be read for that."""
 
+    def told(self, index: IndexMetadata) -> Mapping[str, Any]:
+        """Return what the manifest tells of a part, for users; see `IndexDescription`."""
+        del index
+        return {}
+
     @abstractmethod
     def check(self, table: TableVersion, index: IndexMetadata) -> None:
         """Read the whole content of a part of an index of this kind, as searches do, some of it at a time.

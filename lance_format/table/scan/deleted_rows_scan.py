@@ -34,22 +34,23 @@ class DeletedRowsScanner(LanceScanner):
     Raises
     ------
     InvalidInputError
-        If the scan lacks the row id, which marks deleted rows; or if it has a filter, or the row offset, which deleted
-        rows lack.
+        If the scan lacks the row id, which marks deleted rows; if it has the row offset, which deleted rows lack; or if
+        its filter uses one of these, or the row address.
     """
 
     def __init__(self, table: TableVersion, options: ScanOptions) -> None:
         found = table.manifest.fragments if options.fragments is None else options.fragments
         self._stored = {fragment.id: fragment for fragment in found}
         whole = [dataclasses.replace(fragment, deletion_file=None) for fragment in found]
-        super().__init__(table, dataclasses.replace(options, fragments=whole))
+        # Indices may have forgotten deleted rows.
+        super().__init__(table, dataclasses.replace(options, fragments=whole, use_scalar_index=False))
         self._named = [name for name in (ROW_ID, ROW_ADDRESS) if name in self._projection.row_columns]
         if ROW_ID not in self._named:
             raise InvalidInputError(
                 "include_deleted_rows is set, but not with_row_id: the row id distinguishes deleted rows"
             )
-        if self._projection.filter is not None:
-            raise InvalidInputError("include_deleted_rows is set, and deleted rows cannot be filtered; drop the filter")
+        if lacked := sorted({ROW_ID, ROW_ADDRESS, ROW_OFFSET}.intersection(self._projection.filter_row_columns)):
+            raise InvalidInputError(f"include_deleted_rows is set, and deleted rows have no {lacked[0]} to filter by")
         if ROW_OFFSET in self._projection.row_columns:
             raise InvalidInputError(f"include_deleted_rows is set, and deleted rows have no {ROW_OFFSET}")
 

@@ -390,10 +390,10 @@ def test_new_columns_of_a_table_without_rows_need_no_task(tmp_path: Path) -> Non
 
 def test_rows_and_checkpoints_are_for_one_process(tmp_path: Path) -> None:
     table = write(tmp_path)
-    batches = pa.table({"new": range(ROWS)}).to_reader()
-    for given in (batches, iter(batches)):
-        with pytest.raises(InvalidInputError, match="iterator are for one process"):
-            table.plan_add_columns(given, reader_schema=batches.schema)
+    rows = pa.table({"new": range(ROWS)})
+    for given in (rows, rows.to_reader(), iter(rows.to_batches())):
+        with pytest.raises(InvalidInputError, match="given are for one process"):
+            table.plan_add_columns(given, reader_schema=rows.schema)
     resumed = lance_format.batch_udf(length.output_schema, tmp_path / "checkpoint")(length.func)
     with pytest.raises(InvalidInputError, match="checkpoint is a file of one process"):
         table.plan_add_columns(resumed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from lance_format.table.changes.columns.batch_udf import BatchUDF
 from lance_format.table.changes.columns.column_source import (
     ColumnSource,
     NewColumns,
+    are_rows,
     compute_columns,
     plan_source,
 )
@@ -146,7 +147,7 @@ def plan_add_columns(
     Raises
     ------
     InvalidInputError
-        If a column exists already, or an expression is invalid. If a size is given, also for rows of an iterator, and
+        If a column exists already, or an expression is invalid. If a size is given, also for given rows, and
         for a checkpoint: one process must compute those, in the order of the table.
     SchemaMismatchError
         If a function returns other rows or columns than expected.
@@ -154,9 +155,9 @@ def plan_add_columns(
         If the data files of the table cannot hold a column.
     """
     table.manifest.file_version.require_changeable()
-    if split_size_bytes is not None and isinstance(new, Iterator | pa.RecordBatchReader):
+    if split_size_bytes is not None and are_rows(new):
         raise InvalidInputError(
-            "the rows of an iterator are for one process, in the order of the table: use add_columns, or merge for rows"
+            "the rows that are given are for one process, in the order of the table: use add_columns, or merge for rows"
             " that have a key"
         )
     if split_size_bytes is not None and isinstance(new, BatchUDF) and new.checkpoint_file is not None:
@@ -194,7 +195,8 @@ def add_columns(
     Parameters
     ----------
     table : TableVersion
-    new : mapping of str to str, pa.Field, sequence of pa.Field, pa.Schema, callable or iterable of pa.RecordBatch
+    new : mapping of str to str, pa.Field, sequence of pa.Field, pa.Schema, callable, pa.Table, pa.RecordBatch \
+or iterator of pa.RecordBatch
         SQL expressions by the names of the new columns. Or fields, whose values become null; an existing struct gets
         the fields that it lacks. Or a function from record batches to record batches, or DataFrames of pandas, of as
         many rows. Or the new rows, in the order of the table.

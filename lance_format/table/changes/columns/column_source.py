@@ -18,7 +18,7 @@ from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.expressions import BoundExpression, as_expression, evaluate
 from lance_format.expressions.nodes import Literal
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.table.batches.given_data import is_data_frame
+from lance_format.table.batches.given_data import is_data_frame, to_batches
 from lance_format.table.batches.streams import RowStream
 from lance_format.table.changes.columns.batch_udf import BatchFunction, BatchUDF, Checkpoint
 from lance_format.table.fragments.deletion_file import RowOffsets
@@ -28,7 +28,14 @@ from lance_format.table.scan.projection import as_seen
 from lance_format.table.versions.table_version import TableVersion
 
 NewColumns: TypeAlias = (
-    Mapping[str, str] | pa.Field | Sequence[pa.Field] | pa.Schema | BatchFunction | Iterable[pa.RecordBatch]
+    Mapping[str, str]
+    | pa.Field
+    | Sequence[pa.Field]
+    | pa.Schema
+    | BatchFunction
+    | pa.Table
+    | pa.RecordBatch
+    | Iterable[pa.RecordBatch]
 )
 
 
@@ -89,7 +96,7 @@ def plan_source(
         return _from_expressions(schema, new)
     if callable(new):
         return _from_function(table, new, read_columns, output_schema, batch_size)
-    if isinstance(new, (pa.RecordBatchReader, Iterator)):
+    if are_rows(new):
         return _from_rows(new, output_schema)
     fields = [new] if isinstance(new, pa.Field) else list(new)
     if not all(isinstance(field, pa.Field) for field in fields):
@@ -97,6 +104,11 @@ def plan_source(
     if required := [field.name for field in fields if not field.nullable]:
         raise InvalidInputError(f"column {required[0]!r} has no values and cannot be null; make its field nullable")
     return ColumnSource(schema.select([]), pa.schema(fields), None)
+
+
+def are_rows(new: NewColumns) -> bool:
+    """Return whether new columns are given by their values, in the order of the table."""
+    return isinstance(new, pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterator)
 
 
 def _from_function(
@@ -138,12 +150,11 @@ def _from_expressions(schema: Schema, texts: Mapping[str, str]) -> ColumnSource:
     return ColumnSource(reads, makes, _Expressions(tuple(bound.values()), makes))
 
 
-def _from_rows(rows: Iterable[pa.RecordBatch], schema: pa.Schema | None) -> ColumnSource:
-    if isinstance(rows, pa.RecordBatchReader):
-        schema = rows.schema
-    if schema is None:
+def _from_rows(rows: NewColumns, schema: pa.Schema | None) -> ColumnSource:
+    if schema is None and isinstance(rows, Iterator) and not isinstance(rows, pa.RecordBatchReader):
         raise InvalidInputError("an iterable of batches has no schema; give it as reader_schema")
-    stream = RowStream(rows)
+    batches, schema = to_batches(rows, schema)
+    stream = RowStream(batches)
     return ColumnSource(Schema(()), schema, _Rows(stream), stream.check_exhausted)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError
 from lance_format.progress import Report, Work, reported
 from lance_format.table.indices.building import IndexPlan, create_scalar_index, plan_scalar_index
-from lance_format.table.indices.catalog import describe_index, drop_index
+from lance_format.table.indices.catalog import drop_index
+from lance_format.table.indices.descriptions import IndexDescription, describe_indices, list_indices
 from lance_format.table.indices.index_config import IndexConfig
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, divided_by
 from lance_format.table.versions.open_table import OpenTable
@@ -81,7 +82,7 @@ class DatasetIndices(OpenTable):
         train: bool = True,
         progress: Report = None,
         **parameters: Any,
-    ) -> None:
+    ) -> Self:
         """Create an index of vectors, by which `nearest` of a scan finds rows without reading all vectors.
 
         Parameters
@@ -105,6 +106,11 @@ class DatasetIndices(OpenTable):
             graphs also `m` (20): the number of neighbours that a vector is given; `ef_construction` (150): that of
             vectors to choose them from; `max_level` (7).
 
+        Returns
+        -------
+        LanceDataset
+            This one, which shows the new version.
+
         Raises
         ------
         InvalidInputError
@@ -115,6 +121,7 @@ class DatasetIndices(OpenTable):
         given = {"metric": metric, "num_partitions": num_partitions, **parameters}
         config = IndexConfig(index_type, {key: value for key, value in given.items() if value is not None})
         self.create_scalar_index(column, config, name, replace=replace, train=train, progress=progress)
+        return self
 
     def plan_scalar_index(
         self,
@@ -148,8 +155,11 @@ class DatasetIndices(OpenTable):
         An index never covers a fragment with rows that it has not seen: all operations, those of pylance included,
         remove such fragments from it.
         """
-        manifest = self._table.manifest
-        return [describe_index(index, manifest.schema) for index in manifest.indices if not index.is_system]
+        return list_indices(self._table)
+
+    def describe_indices(self) -> list[IndexDescription]:
+        """Describe every index, with its parts, by name."""
+        return describe_indices(self._table)
 
     def drop_index(self, name: str) -> None:
         """Drop an index. Its files remain until a cleanup."""

@@ -95,7 +95,7 @@ class DatasetReads(OpenTable, ScanMethods):
             Whether all batches except the last have `batch_size` rows, even across fragments.
         include_deleted_rows : bool, optional
             Whether to return deleted rows too, unless they are no longer in the files. Their `_rowid`, which the scan
-            must include, and `_rowaddr` are null. Not allowed with `filter` or `order_by`.
+            must include, and `_rowaddr` are null; a filter cannot use these. Not allowed with `order_by`.
         nearest : mapping of str to object, optional
             A search for the rows whose vectors are nearest to `q`: only these are returned, nearest first, with the
             column `_distance`. `column` and `q` are needed. `q` is a vector, or several for as many searches, whose

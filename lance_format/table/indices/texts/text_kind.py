@@ -74,6 +74,10 @@ class TextIndexKind(RowIndexKind):
             rules = _told_rules(index)
         return dataclasses.asdict(rules)
 
+    def told(self, index: IndexMetadata) -> Mapping[str, Any]:
+        """See `IndexKind.told`: the parameters of the index, but stop words of its own."""
+        return dataclasses.asdict(_told_rules(index))
+
     def serialize_details(self, parameters: Mapping[str, Any]) -> bytes:
         """See `RowIndexKind.serialize_details`."""
         rules = TokenRules(**parameters)

@@ -31,7 +31,7 @@ from lance_format.vectors.codes import Codes, no_codes
 from lance_format.vectors.metrics import Vectors
 
 VECTOR = "Vector"
-"""Their type in `list_indices`."""
+"""Their kind, whatever the form of the vectors."""
 
 INDEX_FILE = "index.idx"
 ROWS_FILE = "auxiliary.idx"

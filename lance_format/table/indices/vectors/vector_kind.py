@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, LanceError, NotSupportedError
@@ -171,6 +171,16 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         """Return the parameters of an index that is trained again: as many partitions as its rows then call for."""
         return VectorDetails(dataclasses.replace(details.parameters, num_partitions=0), None, details.graphs)
 
+    def told(self, index: IndexMetadata) -> Mapping[str, Any]:
+        """See `IndexKind.told`; pylance's names."""
+        message = index_pb2.VectorIndexDetails.FromString(index.message.index_details.value)
+        found: dict[str, Any] = {"metric_type": message.Metric.Name(message.metric)}
+        if self.has_graphs:
+            found["hnsw"] = dict(_fields_of(message.graph))
+        if codes := dict(_fields_of(getattr(message, self.quantization.message))):
+            found["compression"] = {"type": self.quantization.name.lower(), **codes}
+        return found
+
     def check(self, table: TableVersion, index: IndexMetadata) -> None:
         """See `IndexKind.check`."""
         check_vectors(table, index)
@@ -309,6 +319,11 @@ def _graph_parameters(parameters: dict[str, Any]) -> GraphParameters:
         needed = f"a whole number from m, {found.m}, to {_MOST_CHOICE}"
         raise InvalidInputError(f"ef_construction is {found.ef_construction}; {needed} is needed")
     return found
+
+
+def _fields_of(message: Message) -> Iterator[tuple[str, int]]:
+    for field in message.DESCRIPTOR.fields:
+        yield field.name, getattr(message, field.name)
 
 
 def _told_graphs(message: index_pb2.VectorIndexDetails.Graph) -> GraphParameters:
