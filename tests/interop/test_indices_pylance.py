@@ -65,7 +65,11 @@ def test_they_are_described(path: Path) -> None:
             assert part.fragment_ids == set(same.fragment_ids)
     rotated = next(index for index in ours if index.index_type == "IVF_RQ")
     assert rotated.details == {"metric_type": "L2", "compression": {"type": "rq", "num_bits": 5}}
-    assert table.stats.index_stats("IVF_HNSW_PQ")["index_type"] == "IVF_HNSW_PQ"
+    for name in ("v_idx", "IVF_FLAT", "IVF_RQ", "IVF_HNSW_PQ"):
+        counts, other = (library.dataset(path).stats.index_stats(name) for library in (lance_format, lance))
+        assert counts["index_type"] == other["index_type"]
+        assert counts["indices"][0].items() <= other["indices"][0].items()
+        assert sum(partition["size"] for partition in counts["indices"][0]["partitions"]) == 300
 
 
 def test_they_are_dropped(path: Path) -> None:

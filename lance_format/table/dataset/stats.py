@@ -71,7 +71,8 @@ class LanceStats:
         -------
         dict
             `index_type`, `name`; `num_indices` and `num_segments`, the number of parts; `indices` and `segments`, a
-            description of each part, for zone maps `num_zones` and `rows_per_zone`; `num_indexed_fragments`,
+            description of each part, for zone maps `num_zones` and `rows_per_zone`, for vectors `index_type`, `uuid`,
+            `metric_type`, `num_partitions` and `partitions`, each with a `size`; `num_indexed_fragments`,
             `num_indexed_rows`, `num_unindexed_fragments`, `num_unindexed_rows`, without deleted rows;
             `num_indexed_rows_per_delta`, a number per part; `updated_at_timestamp_ms`.
 

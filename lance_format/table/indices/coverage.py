@@ -9,8 +9,10 @@ import numpy as np
 
 from lance_format.errors import IndexNotFoundError
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.catalog import path_of
+from lance_format.table.indices.catalog import kind_of, path_of
 from lance_format.table.indices.descriptions import type_of
+from lance_format.table.indices.row_finder import UnusableError
+from lance_format.table.indices.vectors.vector_index import VECTOR, VectorIndexReader
 from lance_format.table.indices.zones.zone_map_index import ZoneMapDetails, load_zones
 from lance_format.table.versions.table_version import TableVersion
 
@@ -41,13 +43,30 @@ def index_stats(table: TableVersion, name: str) -> dict[str, Any]:
 
 
 def _describe_part(table: TableVersion, part: IndexMetadata) -> dict[str, Any]:
-    """Describe a part of an index: the number of its zones."""
+    """Describe a part of an index: the number of its zones, or the partitions of its vectors."""
+    if kind_of(part) == VECTOR:
+        return _describe_vectors(table, part)
     details = ZoneMapDetails.parse(part)
     path = () if details is None else path_of(table.manifest.schema.fields, part.fields[0])
     if details is None or not path:
         return {}
     loaded = load_zones(table, part, path[-1].to_arrow_type())
     return {} if loaded is None else {"num_zones": len(loaded.zones), "rows_per_zone": details.rows_per_zone}
+
+
+def _describe_vectors(table: TableVersion, part: IndexMetadata) -> dict[str, Any]:
+    try:
+        with VectorIndexReader(table, part) as reader:
+            found = reader.index
+    except UnusableError:
+        return {}
+    return {
+        "index_type": type_of(part),
+        "uuid": part.uuid,
+        "metric_type": found.metric,
+        "num_partitions": len(found.lengths),
+        "partitions": [{"size": size} for size in found.lengths.tolist()],
+    }
 
 
 def _last_made(parts: Sequence[IndexMetadata]) -> int | None:
