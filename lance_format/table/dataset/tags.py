@@ -20,6 +20,7 @@ from lance_format.table.versions.refs import (
     list_tags,
     load_tag,
     now,
+    removing_new_directories,
     replace_ref,
 )
 from lance_format.table.versions.table_version import TableVersion
@@ -75,12 +76,14 @@ class Tags:
         check_tag_name(tag)
         created = now()
         made = _name_version(table, reference, Tag(None, 0, 0, created, created))
-        create_ref(main_of(table), tag, made)
-        try:
-            _check_exists(table, made)
-        except LanceError:
-            delete_ref(main_of(table), tag, made)
-            raise
+        main = main_of(table)
+        with removing_new_directories(main, Tag):
+            create_ref(main, tag, made)
+            try:
+                _check_exists(table, made)
+            except LanceError:
+                delete_ref(main, tag, made)
+                raise
 
     def update(self, tag: str, reference: Reference | None = None) -> None:
         """Let a tag that exists name another version; see `create`.

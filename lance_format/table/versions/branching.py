@@ -30,6 +30,7 @@ from lance_format.table.versions.refs import (
     create_ref,
     delete_ref,
     load_branch,
+    removing_new_directories,
     replace_ref,
 )
 from lance_format.table.versions.table_version import TableVersion
@@ -68,23 +69,24 @@ def create_branch(table: TableVersion, name: str, reference: Reference | None = 
             f"{directory} holds the versions of another branch; delete it first, or choose another name"
         )
     started = _describe_start(main, parent, source.version, main.store.size(history.manifest_path(source.version)))
-    # The writer that named a branch without a version has died, or will find that the name is no longer its own.
-    (create_ref if exists or left_over is None else replace_ref)(main, name, started)
-    try:
-        load_branch_history(table, parent).load(source.version)
-        main_uri = main_location(table.uri, table.manifest.branch)
-        first = sharing_manifest(source, name, branch_location(main_uri, parent), history.root)
-        create_first_version(directory, first)
-        _check_own(main, name, started, first)
-    except CommitStateUnknownError:
-        raise
-    except LanceError as error:
-        with contextlib.suppress(StorageError):
-            delete_ref(main, name, started)
-        _remove_directories(main, directory)
-        if isinstance(error, ObjectExistsError):
-            raise InvalidInputError(_taken(main, name)) from error
-        raise
+    main_uri = main_location(table.uri, table.manifest.branch)
+    with removing_new_directories(main, Branch):
+        # The writer that named a branch without a version has died, or will find that the name is no longer its own.
+        (create_ref if exists or left_over is None else replace_ref)(main, name, started)
+        try:
+            load_branch_history(table, parent).load(source.version)
+            first = sharing_manifest(source, name, branch_location(main_uri, parent), history.root)
+            create_first_version(directory, first)
+            _check_own(main, name, started, first)
+        except CommitStateUnknownError:
+            raise
+        except LanceError as error:
+            with contextlib.suppress(StorageError):
+                delete_ref(main, name, started)
+            _remove_directories(main, directory)
+            if isinstance(error, ObjectExistsError):
+                raise InvalidInputError(_taken(main, name)) from error
+            raise
     return dataclasses.replace(table, uri=branch_location(main_uri, name), directory=directory, manifest=first)
 
 

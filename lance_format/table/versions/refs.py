@@ -21,7 +21,13 @@ from typing import Any, TypeVar
 
 from lance_format.errors import CommitStateUnknownError, CorruptFileError, InvalidInputError, LanceError, StorageError
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, ObjectStore
+from lance_format.object_store import (
+    ObjectExistsError,
+    ObjectNotFoundError,
+    ObjectStore,
+    absent_directories,
+    remove_if_empty,
+)
 from lance_format.object_store.store import find_size
 from lance_format.table.format.ref_names import check_branch_name, check_tag_name
 from lance_format.table.format.table_directory import TableDirectory
@@ -150,6 +156,17 @@ def load_branch(main: TableDirectory, name: str) -> Branch | None:
     return _load(main.store, _path(main.branches, check_branch_name(name)), _parse_branch)
 
 
+@contextlib.contextmanager
+def removing_new_directories(main: TableDirectory, kind: type[Tag | Branch]) -> Iterator[None]:
+    """Remove the directories of tags or of branches after an error, if they were made since and are empty."""
+    made = absent_directories(main.store, _directory(main, kind))
+    try:
+        yield
+    except LanceError:
+        remove_if_empty(main.store, made)
+        raise
+
+
 def create_ref(main: TableDirectory, name: str, ref: Tag | Branch) -> None:
     """Store a new tag or branch.
 
@@ -230,7 +247,11 @@ def check_metadata(metadata: Any) -> dict[str, str]:
 
 def ref_path(main: TableDirectory, name: str, ref: Tag | Branch) -> str:
     """Return the path of the file of a tag or branch; see `create_ref`."""
-    return _path(main.tags if isinstance(ref, Tag) else main.branches, name)
+    return _path(_directory(main, type(ref)), name)
+
+
+def _directory(main: TableDirectory, kind: type[Tag | Branch]) -> str:
+    return main.tags if kind is Tag else main.branches
 
 
 def _path(directory: str, name: str) -> str:

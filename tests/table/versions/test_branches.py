@@ -99,8 +99,10 @@ def test_names_that_are_taken(table: LanceDataset, tmp_path: Path) -> None:
         table.create_branch("b")
 
 
-def test_a_branch_that_fails_leaves_no_name(table: LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    put = LocalStore.put_if_absent
+def test_a_branch_that_fails_leaves_no_name(
+    table: LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, before = LocalStore.put_if_absent, set(tmp_path.rglob("*"))
 
     def fail(store: LocalStore, path: str, data: bytes) -> None:
         if path.endswith(".manifest"):
@@ -111,6 +113,7 @@ def test_a_branch_that_fails_leaves_no_name(table: LanceDataset, monkeypatch: py
     with pytest.raises(StorageError):
         table.create_branch("b")
     monkeypatch.undo()
+    assert set(tmp_path.rglob("*")) == before
     assert table.branches.list() == {}
     assert table.create_branch("b").count_rows() == 11
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import lance_format
-from lance_format import CorruptFileError, InvalidInputError, LanceDataset, VersionNotFoundError
+from lance_format import CorruptFileError, InvalidInputError, LanceDataset, StorageError, VersionNotFoundError
+from lance_format.object_store.local_files import LocalWriter
 from lance_format.table.versions.cleanup.tag_check import contradicting_tags
 from lance_format.table.versions.refs import list_tags
 
@@ -45,6 +46,19 @@ def test_a_tag_names_a_version(table: LanceDataset, tmp_path: Path) -> None:
     assert [name for name, _ in table.tags.list_ordered()] == ["latest", "now", "main-2", "again", "first"]
     assert [name for name, _ in table.tags.list_ordered("asc")] == ["again", "first", "main-2", "latest", "now"]
     assert pickle.loads(pickle.dumps(table.checkout_version("first"))).version == 1
+
+
+def test_a_tag_that_fails_leaves_nothing(table: LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: LocalWriter, data: bytes) -> None:
+        raise StorageError("the disk is full")
+
+    before = set(tmp_path.rglob("*"))
+    monkeypatch.setattr(LocalWriter, "write", fail)
+    with pytest.raises(StorageError):
+        table.tags.create("t")
+    monkeypatch.undo()
+    assert set(tmp_path.rglob("*")) == before
+    table.tags.create("t")
 
 
 def test_a_tag_moves_and_goes(table: LanceDataset) -> None:
