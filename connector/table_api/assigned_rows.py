@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pyspark.sql.types import DataType, StructField, StructType
 
-from connector.table_api.store_assignment import fit, limit_length
+from connector.table_api.store_assignment import fit, limit_length, null_of
 from connector.table_api.target import DEFAULT_ALIAS
 from connector.types.column_names import find_name, mentioned_names, parse_name
 from connector.types.declared_types import with_lengths
@@ -60,7 +60,7 @@ class TableColumns:
     fields : StructType
     alias : str, optional
         The only qualifier that names of columns may have, if the user has given one.
-    case_sensitive, is_ansi : bool
+    case_sensitive, is_ansi, computes_times : bool
         Settings of the session; see `connector.table_api.store_assignment`.
     """
 
@@ -68,6 +68,7 @@ class TableColumns:
     alias: str | None = None
     case_sensitive: bool = False
     is_ansi: bool = True
+    computes_times: bool = True
 
     def parse(self, given: Values, what: str) -> Assignments:
         """Find the columns to which values are assigned.
@@ -193,9 +194,7 @@ class TableColumns:
 
     def null(self, name: str) -> Column:
         """Return the null of a column."""
-        from pyspark.sql import functions as f
-
-        return f.lit(None).cast(self.fields[name].dataType)
+        return null_of(self.fields[name].dataType, computes_times=self.computes_times)
 
     def _fit(self, value: Column, found: DataType, path: tuple[str, ...]) -> Column:
         wanted = self.fields[path[0]]
@@ -204,7 +203,15 @@ class TableColumns:
             wanted = wanted.dataType[part]  # type: ignore[index]
             declared = declared[part].dataType  # type: ignore[index]
         name = ".".join(path)
-        fitted = fit(value, found, wanted.dataType, name, is_ansi=self.is_ansi, case_sensitive=self.case_sensitive)
+        fitted = fit(
+            value,
+            found,
+            wanted.dataType,
+            name,
+            is_ansi=self.is_ansi,
+            case_sensitive=self.case_sensitive,
+            computes_times=self.computes_times,
+        )
         return limit_length(fitted, declared, name)
 
     def _find(self, parts: Sequence[str]) -> tuple[str, ...] | None:

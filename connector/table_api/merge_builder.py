@@ -10,6 +10,7 @@ from connector.table_api.merge_actions import Actions
 from connector.table_api.merge_clauses import Action, Clause, Rows, check_clauses
 from connector.table_api.merge_plan import MergePlan
 from connector.table_api.row_changes import Delta, RowChangeResult, change_rows
+from connector.table_api.store_assignment import null_of
 from connector.table_api.target import ADDRESS, DEFAULT_ALIAS, Snapshot, Target
 from connector.table_api.updating import table_columns
 from connector.types.column_names import find_name
@@ -168,11 +169,10 @@ class LanceMergeBuilder:
 
 def _with_null_columns(snapshot: Snapshot, new: list[StructField]) -> Snapshot:
     """Return a table as it would be with further columns."""
-    from pyspark.sql import functions as f
-
     if not new:
         return snapshot
-    nulls = [f.lit(None).cast(field.dataType).alias(field.name) for field in new]
+    computes_times = snapshot.target.computes_times
+    nulls = [null_of(field.dataType, computes_times=computes_times).alias(field.name) for field in new]
     known = [snapshot.column(name) for name in snapshot.columns.names]
     rows = snapshot.rows.select(*known, *nulls, ADDRESS).alias(snapshot.target.alias or DEFAULT_ALIAS)
     return dataclasses.replace(snapshot, rows=rows, columns=type(snapshot.columns)([*snapshot.columns, *new]))

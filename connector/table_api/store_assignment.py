@@ -7,7 +7,8 @@ into a column of strings. Text does not become a number. A value that the column
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.types import (
     ArrayType,
@@ -20,6 +21,7 @@ from pyspark.sql.types import (
     NullType,
     NumericType,
     StringType,
+    StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -29,7 +31,7 @@ from pyspark.sql.types import (
 )
 
 from connector.types.column_names import find_name
-from connector.types.declared_types import has_length
+from connector.types.declared_types import has_leaf, has_length
 from lance_format import SchemaMismatchError
 
 if TYPE_CHECKING:
@@ -39,7 +41,16 @@ _DATES = (DateType, TimestampType, TimestampNTZType)
 _FAMILIES: tuple[tuple[type[DataType], ...], ...] = ((NumericType,), _DATES, (TimeType,), (DayTimeIntervalType,))
 
 
-def fit(value: Column, found: DataType, wanted: DataType, path: str, *, is_ansi: bool, case_sensitive: bool) -> Column:
+def fit(
+    value: Column,
+    found: DataType,
+    wanted: DataType,
+    path: str,
+    *,
+    is_ansi: bool,
+    case_sensitive: bool,
+    computes_times: bool,
+) -> Column:
     """Cast a value to the type of a column.
 
     Parameters
@@ -53,19 +64,22 @@ def fit(value: Column, found: DataType, wanted: DataType, path: str, *, is_ansi:
         Whether casts of the session fail where a value does not fit.
     case_sensitive : bool
         Whether fields of structs whose names differ in case only are different.
+    computes_times : bool
+        See `null_of`.
 
     Raises
     ------
     SchemaMismatchError
         If values of the one type cannot be stored as the other.
     """
-    return _Fitting(is_ansi, case_sensitive).fit(value, found, wanted, path)
+    return _Fitting(is_ansi, case_sensitive, computes_times).fit(value, found, wanted, path)
 
 
 class _Fitting:
-    def __init__(self, is_ansi: bool, case_sensitive: bool) -> None:
+    def __init__(self, is_ansi: bool, case_sensitive: bool, computes_times: bool) -> None:
         self._is_ansi = is_ansi
         self._case_sensitive = case_sensitive
+        self._computes_times = computes_times
 
     def fit(self, value: Column, found: DataType, wanted: DataType, path: str) -> Column:
         from pyspark.sql import functions as f
@@ -84,9 +98,9 @@ class _Fitting:
                 f"column {path!r} is {wanted.simpleString()}, and values of type {found.simpleString()} cannot be"
                 " stored in it: cast them"
             )
-        return (
-            value.cast(wanted) if self._is_ansi or isinstance(found, NullType) else _checked_cast(value, wanted, path)
-        )
+        if isinstance(found, NullType):
+            return null_of(wanted, computes_times=self._computes_times)
+        return value.cast(wanted) if self._is_ansi else _checked_cast(value, wanted, path)
 
     def _fit_struct(self, value: Column, found: StructType, wanted: StructType, path: str) -> Column:
         from pyspark.sql import functions as f
@@ -122,6 +136,32 @@ class _Fitting:
                 f"the value for column {path!r} lacks the field {name!r}: a struct needs all fields of the column"
             )
         return match
+
+
+def null_of(spark_type: DataType, *, computes_times: bool) -> Column:
+    """Return the null of a type.
+
+    Parameters
+    ----------
+    spark_type : DataType
+    computes_times : bool
+        Whether the session casts to types with times. Otherwise their nulls are read from a document without values,
+        which only Spark 4.3 can do. Earlier releases do not read times in such sessions at all.
+    """
+    from pyspark.sql import functions as f
+
+    if computes_times or not has_leaf(spark_type, TimeType):
+        return f.lit(None).cast(spark_type)
+    if isinstance(spark_type, TimeType):
+        return f.from_json(f.lit("{}"), StructType([StructField("at", spark_type)])).getField("at")
+    null = partial(null_of, computes_times=False)
+    if isinstance(spark_type, ArrayType):
+        made = f.array(null(spark_type.elementType))
+    elif isinstance(spark_type, MapType):
+        made = f.map_from_arrays(f.array(null(spark_type.keyType)), f.array(null(spark_type.valueType)))
+    else:
+        made = f.struct(*(null(field.dataType).alias(field.name) for field in cast(StructType, spark_type)))
+    return f.when(f.lit(False), made)
 
 
 def limit_length(value: Column, declared: DataType, path: str) -> Column:

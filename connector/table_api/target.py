@@ -68,6 +68,11 @@ class Target:
         """True if the session distinguishes columns whose names differ in case only."""
         return self.spark.conf.get("spark.sql.caseSensitive", "false") == "true"
 
+    @property
+    def computes_times(self) -> bool:
+        """True if the session has expressions of times of a day, which it shows in any case."""
+        return self.spark.conf.get("spark.sql.timeType.enabled") == "true"
+
     def read(self) -> DataFrame:
         """Return the rows of the table, with the alias if there is one."""
         rows = self.spark.read.format("lance").options(**self.options).load(self.path)

@@ -88,7 +88,7 @@ def _partly(columns: TableColumns, given: Values, assigned: Assignments) -> tupl
 def table_columns(target: Target, fields: StructType) -> TableColumns:
     """Return the columns of a table, to which values are assigned."""
     is_ansi = target.spark.conf.get("spark.sql.ansi.enabled", "true") == "true"
-    return TableColumns(fields, target.alias, target.is_case_sensitive, is_ansi)
+    return TableColumns(fields, target.alias, target.is_case_sensitive, is_ansi, target.computes_times)
 
 
 def _matching(snapshot: Snapshot, condition: Value) -> DataFrame:

@@ -35,6 +35,7 @@ from tests.spark import merge_model
 from tests.spark.conftest import append, planning
 from tests.spark.merge_model import AmbiguousMergeError, Merge, random_rows
 from tests.spark.special_rows import special_rows
+from tests.spark.test_types import MAX_TIME_PRECISION
 from tests.table.leftovers import leftovers
 
 MERGES = 24
@@ -328,6 +329,30 @@ class TestUpdate:
         assert left["v"].to_pylist() == [5, 6, 0]
         assert left["at"].combine_chunks() == at[:3]
         assert left["p"].to_pylist() == nested[:3].to_pylist()
+
+    @pytest.mark.skipif(MAX_TIME_PRECISION < 9, reason="Spark does not read times in such sessions")
+    def test_nulls_of_times_where_spark_computes_none(self, spark: SparkSession, path: str) -> None:
+        at = pa.array([1_000_000_001, None], pa.time64("ns"))
+        nested = pa.StructArray.from_arrays([pa.array([1, 2], pa.time32("ms"))], ["t"])
+        pairs = pa.array([[(1, 2)], None], pa.map_(pa.time64("us"), pa.time64("us")))
+        table = pa.table({"id": [0, 1], "at": at, "p": nested, "m": pairs})
+        lance_format.write_dataset(table, path, data_storage_version="2.2")
+        spark.conf.unset("spark.sql.timeType.enabled")
+        try:
+            changed = LanceTable.forPath(spark, path)
+            merge = changed.alias("t").merge(spark.range(1, 3).alias("s"), "t.id = s.id")
+            merge.whenMatchedUpdate(set={"p.t": "null"}).whenNotMatchedInsert(values={"id": "s.id"}).execute()
+            changed.update("id = 0", {"at": "null", "m": f.lit(None)})
+            source = changed.toDF().selectExpr("id + 2 AS id", "at AS later").where("id = 3").alias("s")
+            merge = changed.alias("t").merge(source, "t.id = s.id").withSchemaEvolution()
+            merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+        finally:
+            spark.conf.set("spark.sql.timeType.enabled", "true")
+        found = lance_format.dataset(path).to_table().sort_by("id")
+        assert found.column_names == ["id", "at", "p", "m", "later"]
+        assert found["id"].to_pylist() == [0, 1, 2, 3]
+        assert found["p"].to_pylist() == [nested[0].as_py(), {"t": None}, None, None]
+        assert all(found[name].null_count == 4 for name in ("at", "m", "later"))
 
 
 class TestMerge:
