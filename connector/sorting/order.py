@@ -8,12 +8,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from connector.sorting.zorder import check_orderable
+from connector.types.column_names import quoted
 from lance_format import InvalidInputError, NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
 
 _TERM = re.compile(
     r"\s*(?P<name>`(?:[^`]|``)+`|.+?)(?:\s+(?P<direction>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?\s*",
-    re.IGNORECASE,
+    re.IGNORECASE | re.DOTALL,
 )
 
 
@@ -58,7 +59,7 @@ def parse_order(schema: pa.Schema, order_by: Sequence[str] | None, zorder_by: Se
         The columns of the table.
     order_by : sequence of str, optional
         Columns, each as `name`, `name DESC` or `name ASC NULLS LAST`. Nulls come first in ascending order and last in
-        descending order by default.
+        descending order by default. The name of a column stands for itself, also if it looks like one of these.
     zorder_by : sequence of str, optional
         Columns.
 
@@ -73,10 +74,10 @@ def parse_order(schema: pa.Schema, order_by: Sequence[str] | None, zorder_by: Se
         raise InvalidInputError("order_by and zorder_by contradict each other: rows have one order; keep one")
     given = order_by if zorder_by is None else zorder_by
     name = "order_by" if zorder_by is None else "zorder_by"
-    if not given or not all(isinstance(term, str) and term.strip() for term in given):
+    if not given or not all(isinstance(term, str) and (term.strip() or term in schema.names) for term in given):
         raise InvalidInputError(f"{name} is {given!r}; an array of names of columns is needed")
     if zorder_by is not None:
-        columns = tuple(dict.fromkeys(schema.names[_place(schema, _unquoted(term))] for term in zorder_by))
+        columns = tuple(dict.fromkeys(schema.names[_place(schema, _unquoted(schema, term))] for term in zorder_by))
         for column in columns:
             check_orderable(schema.field(column).type, column)
         return RowOrder(zorder=columns)
@@ -84,10 +85,10 @@ def parse_order(schema: pa.Schema, order_by: Sequence[str] | None, zorder_by: Se
 
 
 def _parse_term(schema: pa.Schema, text: str) -> Term:
-    found = _TERM.fullmatch(text)
+    found = _TERM.fullmatch(text if text not in schema.names else quoted(text))
     if found is None:
         raise InvalidInputError(f"order_by has {text!r}; 'name', 'name DESC' or 'name ASC NULLS LAST' is needed")
-    place = _place(schema, _unquoted(found["name"]))
+    place = _place(schema, _unquoted(schema, found["name"]))
     if _has_no_order(schema.field(place).type):
         raise NotSupportedError(
             f"rows cannot be sorted by column {schema.names[place]!r}, which is of the type {schema.field(place).type}"
@@ -97,7 +98,9 @@ def _parse_term(schema: pa.Schema, text: str) -> Term:
     return Term(place, is_descending, nulls_first)
 
 
-def _unquoted(name: str) -> str:
+def _unquoted(schema: pa.Schema, name: str) -> str:
+    if name in schema.names:
+        return name
     name = name.strip()
     return name[1:-1].replace("``", "`") if name.startswith("`") and name.endswith("`") else name
 

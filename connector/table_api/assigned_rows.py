@@ -15,7 +15,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from connector.table_api.store_assignment import fit, limit_length, null_of
 from connector.table_api.target import DEFAULT_ALIAS
-from connector.types.column_names import find_name, mentioned_names, parse_name
+from connector.types.column_names import find_name, mentioned_names, parse_name, spelled
 from connector.types.declared_types import with_lengths
 from lance_format import InvalidInputError
 from lance_format.lazy_dataclasses import dataclass
@@ -102,6 +102,8 @@ class TableColumns:
     def find(self, name: str) -> tuple[str, ...]:
         """Return the path of a column, or of a field of a struct, in the names of the table.
 
+        Outer spaces belong to a name if the table has such a column, as they do for Spark, and are ignored otherwise.
+
         Raises
         ------
         InvalidInputError
@@ -109,14 +111,10 @@ class TableColumns:
         """
         if not isinstance(name, str):
             raise InvalidInputError(f"columns are named by strings, not by {name!r}")
-        parts = parse_name(name)
-        path = self._find(parts)
-        if path is None and self.alias is not None and len(parts) > 1 and self._same(parts[0], self.alias):
-            path = self._find(parts[1:])
+        path = self._find_qualified(parse_name(name, keeps_spaces=True)) or self._find_qualified(parse_name(name))
         if path is None:
-            raise InvalidInputError(
-                f"there is no column {name!r} in the table, which has {', '.join(map(repr, self.fields.names))}"
-            )
+            known = ", ".join(repr(spelled(known)) for known in self.fields.names)
+            raise InvalidInputError(f"there is no column {name!r} in the table, which has {known}")
         return path
 
     def mentioned(self, values: Iterable[Value]) -> set[str]:
@@ -213,6 +211,12 @@ class TableColumns:
             computes_times=self.computes_times,
         )
         return limit_length(fitted, declared, name)
+
+    def _find_qualified(self, parts: Sequence[str]) -> tuple[str, ...] | None:
+        path = self._find(parts)
+        if path is None and self.alias is not None and len(parts) > 1 and self._same(parts[0], self.alias):
+            path = self._find(parts[1:])
+        return path
 
     def _find(self, parts: Sequence[str]) -> tuple[str, ...] | None:
         level: DataType = self.fields

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from lance_format import InvalidInputError
 
-_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.\s][^`.]*?))\s*(\.|$)")
+_PART = re.compile(r"(?:\s*`((?:[^`]|``)+)`\s*|([^`.]+))(\.|\Z)")
+_PLAIN = re.compile(r"[^`.\s]|[^`.\s][^`.]*[^`.\s]")
 _WORD = re.compile(r"\w+")
 _REFERENCE = re.compile(r"(?:`(?:[^`]|``)+`|\w+)(?:[ \t]*\.[ \t]*(?:`(?:[^`]|``)+`|\w+))*")
 _NAME = re.compile(r"`((?:[^`]|``)+)`|\w+")
@@ -20,8 +21,19 @@ def quoted(*parts: str) -> str:
     return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 
 
-def parse_name(text: str) -> tuple[str, ...]:
+def spelled(name: str) -> str:
+    """Return a name as `parse_name` takes it: quoted if it would otherwise be another one, or none."""
+    return name if _PLAIN.fullmatch(name) else quoted(name)
+
+
+def parse_name(text: str, *, keeps_spaces: bool = False) -> tuple[str, ...]:
     """Return the parts of a name, as `a`, `a.b` or `` `a.b`.c ``.
+
+    Parameters
+    ----------
+    text : str
+    keeps_spaces : bool
+        Whether outer spaces of parts without backticks belong to them.
 
     Raises
     ------
@@ -32,11 +44,12 @@ def parse_name(text: str) -> tuple[str, ...]:
     start, has_next = 0, True
     while has_next:
         match = _PART.match(text, start)
-        if match is None:
+        if match is None or (match[1] is None and not keeps_spaces and not match[2].strip()):
             raise InvalidInputError(
                 f"{text!r} is not the name of a column; put a name with special characters between backticks: `a.b`"
             )
-        parts.append(match[1].replace("``", "`") if match[1] is not None else match[2])
+        part = match[2] if match[1] is None else match[1].replace("``", "`")
+        parts.append(part.strip() if match[1] is None and not keeps_spaces else part)
         start, has_next = match.end(), match[3] == "."
     return tuple(parts)
 

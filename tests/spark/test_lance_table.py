@@ -218,6 +218,21 @@ class TestUpdate:
             0,
         ]
 
+    def test_outer_spaces_belong_to_names(self, spark: SparkSession, path: str) -> None:
+        """They are ignored where no column has them; a message spells names as they are understood."""
+        table = pa.table({"id": [0, 1], "id ": [0, 1], "p": [{" x": 0}, {" x": 1}], "a.b": [0, 1]})
+        lance_format.write_dataset(table, path, allow_unportable_names=True)
+        changed = LanceTable.forPath(spark, path)
+        changed.update("id = 1", {"id ": "5"})
+        changed.update("id = 1", {"p. x": "6"})
+        changed.update("id = 1", {" `a.b` ": "7"})
+        found = lance_format.dataset(path).to_table().sort_by("id").to_pylist()
+        assert found[1] == {"id": 1, "id ": 5, "p": {" x": 6}, "a.b": 7}
+        changed.update("id = 1", {" id": "2"})
+        assert sorted(lance_format.dataset(path).to_table()["id"].to_pylist()) == [0, 2]
+        known = "there is no column 'a.b' in the table, which has 'id', '`id `', 'p', '`a.b`'"
+        assert known in refusal(path, lambda: changed.update("id = 1", {"a.b": "1"}))
+
     @pytest.mark.parametrize(
         ("values", "reason"),
         [

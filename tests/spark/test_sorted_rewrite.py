@@ -13,7 +13,9 @@ import pyarrow as pa
 import pytest
 
 import lance_format
+from connector.sorting.order import Term, parse_order
 from connector.sorting.zorder import ZOrder
+from connector.types.column_names import quoted
 from lance_format import LanceDataset
 from tests.spark.conftest import Catalog
 from tests.spark.test_jobs import jobs_of
@@ -110,6 +112,15 @@ def test_z_order_prunes_by_each_column(catalog: Catalog, table: LanceDataset) ->
     assert len(hits) <= 3  # An eighth of each column is within a sixteenth of the curve, which up to three ranges meet.
     for condition in ("id < 500", "x < 0.125"):
         assert not all(fragment.count_rows(condition) for fragment in fragments), condition
+
+
+@pytest.mark.parametrize("name", ["x ", " x", "`x`.`y`", "`", "x\ny", "x DESC", " "])
+def test_a_name_stands_for_itself(name: str) -> None:
+    schema = pa.schema({"x": pa.int64(), name: pa.int64()})
+    assert parse_order(schema, [name], None).terms == (Term(1, is_descending=False, nulls_first=True),)
+    assert parse_order(schema, [f"{quoted(name)} DESC"], None).terms[0].place == 1
+    assert parse_order(schema, None, [name]).zorder == (name,)
+    assert parse_order(schema, ["x desc"], None).terms[0].place == 0
 
 
 def test_bad_arguments(catalog: Catalog, table: LanceDataset) -> None:
