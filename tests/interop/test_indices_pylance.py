@@ -72,6 +72,16 @@ def test_they_are_described(path: Path) -> None:
         assert sum(partition["size"] for partition in counts["indices"][0]["partitions"]) == 300
 
 
+def test_vectors_of_bytes_are_listed_too(tmp_path: Path) -> None:
+    vectors = pa.array([[n % 256] * 16 for n in range(300)], pa.list_(pa.uint8(), 16))
+    table = lance.write_dataset(pa.table({"v": vectors}), tmp_path)
+    table.create_index("v", "IVF_FLAT", num_partitions=1, metric="hamming")
+    ours = lance_format.dataset(tmp_path)
+    assert [index["type"] for index in ours.list_indices()] == ["IVF_FLAT"]
+    (index,) = ours.describe_indices()
+    assert (index.index_type, index.num_rows_indexed, index.details) == ("IVF_FLAT", 300, {})
+
+
 def test_they_are_dropped(path: Path) -> None:
     table = lance_format.dataset(path)
     table.drop_index("BTREE of a")

@@ -14,7 +14,7 @@ from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.catalog import kind_of, path_of
 from lance_format.table.indices.index_kinds import made_here
 from lance_format.table.indices.vectors.vector_index import VECTOR
-from lance_format.table.indices.vectors.vector_kind import vector_kind_of
+from lance_format.table.indices.vectors.vector_kind import vector_form_of
 from lance_format.table.versions.table_version import TableVersion
 
 
@@ -92,7 +92,7 @@ class IndexDescription:
 def type_of(index: IndexMetadata) -> str:
     """Return the kind of an index in pylance's spelling; of vectors, with the form that they have."""
     kind = kind_of(index)
-    return vector_kind_of(index) or kind if kind == VECTOR else kind
+    return vector_form_of(index) or kind if kind == VECTOR else kind
 
 
 def list_indices(table: TableVersion) -> list[dict[str, Any]]:

@@ -265,17 +265,30 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
 
 
 def vector_kind_of(index: IndexMetadata) -> str | None:
-    """Return the kind of a vector index, as `IVF_PQ`; None if it has codes that are not made here."""
-    message = index_pb2.VectorIndexDetails()
+    """Return the kind of a vector index, as `IVF_PQ`; None if it is not made here."""
+    message = _parse_details(index)
+    return None if message is None or message.metric not in _METRICS.values() else _form_of(message)
+
+
+def vector_form_of(index: IndexMetadata) -> str | None:
+    """Return the kind of a vector index, by whichever metric; None if it has codes that are not made here."""
+    message = _parse_details(index)
+    return None if message is None else _form_of(message)
+
+
+def _parse_details(index: IndexMetadata) -> index_pb2.VectorIndexDetails | None:
     try:
-        message.ParseFromString(index.message.index_details.value)
+        return index_pb2.VectorIndexDetails.FromString(index.message.index_details.value)
     except DecodeError:
         return None
-    told = message.WhichOneof("codes")
+
+
+def _form_of(details: index_pb2.VectorIndexDetails) -> str | None:
+    told = details.WhichOneof("codes")
     codes = next((found.name for found in QUANTIZATIONS.values() if found.message == told), None)
-    if codes is None or message.metric not in _METRICS.values():
+    if codes is None:
         return None
-    return f"IVF_HNSW_{codes}" if message.HasField("graph") else f"IVF_{codes}"
+    return f"IVF_HNSW_{codes}" if details.HasField("graph") else f"IVF_{codes}"
 
 
 def _dimension(field: Field, kind: str) -> int:
