@@ -109,6 +109,7 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("probability", _REAL, "of BLOOMFILTER: that a zone is read in vain, 0.00057 by default"),
             Parameter("distance_type", _TEXT, "of vectors: l2, cosine or dot; l2 by default"),
             Parameter("num_partitions", _LONG, "of these: by default the square root of the rows, at most 4096"),
+            Parameter("target_partition_size", _LONG, "of these: rows per partition, where their number is not given"),
             Parameter("sample_rate", _LONG, "of these: vectors per partition to find these by, 256 by default"),
             Parameter("max_iters", _LONG, "of these: maximum number of steps of that, 50 by default"),
             Parameter("num_sub_vectors", _LONG, "of IVF_PQ, IVF_HNSW_PQ: by default one per 16 numbers"),

@@ -235,6 +235,7 @@ class TableUpkeep:
         probability: float | None = None,
         distanceType: str | None = None,
         numPartitions: int | None = None,
+        targetPartitionSize: int | None = None,
         numSubVectors: int | None = None,
         numBits: int | None = None,
         sampleRate: int | None = None,
@@ -277,7 +278,8 @@ class TableUpkeep:
             Of `BLOOMFILTER`: rows per zone, 8192 by default.
         probability : float, optional
             Of `BLOOMFILTER`: that a zone is read in vain, 0.00057 by default.
-        distanceType, numPartitions, numSubVectors, numBits, sampleRate, maxIters, m, efConstruction, maxLevel
+        distanceType, numPartitions, targetPartitionSize, numSubVectors, numBits, sampleRate, maxIters, m, \
+efConstruction, maxLevel
             Of vectors; see `metric` and others of `LanceDataset.create_index`.
         withPosition, baseTokenizer, language, maxTokenLength, lowerCase, stem, removeStopWords, customStopWords
             Of `INVERTED`, with `asciiFolding`, `minNgramLength`, `maxNgramLength` and `prefixOnly`; see `IndexConfig`.
@@ -302,6 +304,7 @@ class TableUpkeep:
             probability=probability,
             distance_type=distanceType,
             num_partitions=numPartitions,
+            target_partition_size=targetPartitionSize,
             num_sub_vectors=numSubVectors,
             num_bits=numBits,
             sample_rate=sampleRate,

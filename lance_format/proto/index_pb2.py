@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1elance_format/proto/index.proto\x12\x13pyspark_lance.index\"\xce\x01\n\x06Tensor\x12\x37\n\tdata_type\x18\x01 \x01(\x0e\x32$.pyspark_lance.index.Tensor.DataType\x12\r\n\x05shape\x18\x02 \x03(\r\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\"n\n\x08\x44\x61taType\x12\x0c\n\x08\x42\x46LOAT16\x10\x00\x12\x0b\n\x07\x46LOAT16\x10\x01\x12\x0b\n\x07\x46LOAT32\x10\x02\x12\x0b\n\x07\x46LOAT64\x10\x03\x12\t\n\x05UINT8\x10\x04\x12\n\n\x06UINT16\x10\x05\x12\n\n\x06UINT32\x10\x06\x12\n\n\x06UINT64\x10\x07\"z\n\x03IVF\x12\x0f\n\x07offsets\x18\x02 \x03(\x04\x12\x0f\n\x07lengths\x18\x03 \x03(\r\x12\x35\n\x10\x63\x65ntroids_tensor\x18\x04 \x01(\x0b\x32\x1b.pyspark_lance.index.Tensor\x12\x11\n\x04loss\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\x07\n\x05_loss\"\xb5\x06\n\x12VectorIndexDetails\x12>\n\x06metric\x18\x01 \x01(\x0e\x32..pyspark_lance.index.VectorIndexDetails.Metric\x12<\n\x05graph\x18\x03 \x01(\x0b\x32-.pyspark_lance.index.VectorIndexDetails.Graph\x12G\n\x07product\x18\x04 \x01(\x0b\x32\x34.pyspark_lance.index.VectorIndexDetails.ProductCodesH\x00\x12\x45\n\x06scalar\x18\x05 \x01(\x0b\x32\x33.pyspark_lance.index.VectorIndexDetails.ScalarCodesH\x00\x12G\n\x07rotated\x18\x06 \x01(\x0b\x32\x34.pyspark_lance.index.VectorIndexDetails.RotatedCodesH\x00\x12\x41\n\x04\x66lat\x18\x08 \x01(\x0b\x32\x31.pyspark_lance.index.VectorIndexDetails.FlatCodesH\x00\x12\x41\n\x05hints\x18\t \x03(\x0b\x32\x32.pyspark_lance.index.VectorIndexDetails.HintsEntry\x1aL\n\x05Graph\x12\x17\n\x0fmax_connections\x18\x01 \x01(\r\x12\x17\n\x0f\x63onstruction_ef\x18\x02 \x01(\r\x12\x11\n\tmax_level\x18\x03 \x01(\r\x1a\x39\n\x0cProductCodes\x12\x10\n\x08num_bits\x18\x01 \x01(\r\x12\x17\n\x0fnum_sub_vectors\x18\x02 \x01(\r\x1a\x1f\n\x0bScalarCodes\x12\x10\n\x08num_bits\x18\x01 \x01(\r\x1a \n\x0cRotatedCodes\x12\x10\n\x08num_bits\x18\x01 \x01(\r\x1a\x0b\n\tFlatCodes\x1a,\n\nHintsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"2\n\x06Metric\x12\x06\n\x02L2\x10\x00\x12\n\n\x06\x43OSINE\x10\x01\x12\x07\n\x03\x44OT\x10\x02\x12\x0b\n\x07HAMMING\x10\x03\x42\x07\n\x05\x63odes\"\x94\x03\n\x10TextIndexDetails\x12\x1b\n\x0e\x62\x61se_tokenizer\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08language\x18\x02 \x01(\t\x12\x15\n\rwith_position\x18\x03 \x01(\x08\x12\x1d\n\x10max_token_length\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x12\n\nlower_case\x18\x05 \x01(\x08\x12\x0c\n\x04stem\x18\x06 \x01(\x08\x12\x19\n\x11remove_stop_words\x18\x07 \x01(\x08\x12\x15\n\rascii_folding\x18\x08 \x01(\x08\x12\x18\n\x10min_ngram_length\x18\t \x01(\r\x12\x18\n\x10max_ngram_length\x18\n \x01(\r\x12\x13\n\x0bprefix_only\x18\x0b \x01(\x08\x12\x17\n\nblock_size\x18\x0c \x01(\rH\x02\x88\x01\x01\x12\x1b\n\x0e\x66ormat_version\x18\x0f \x01(\rH\x03\x88\x01\x01\x42\x11\n\x0f_base_tokenizerB\x13\n\x11_max_token_lengthB\r\n\x0b_block_sizeB\x11\n\x0f_format_versionb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1elance_format/proto/index.proto\x12\x13pyspark_lance.index\"\xce\x01\n\x06Tensor\x12\x37\n\tdata_type\x18\x01 \x01(\x0e\x32$.pyspark_lance.index.Tensor.DataType\x12\r\n\x05shape\x18\x02 \x03(\r\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\"n\n\x08\x44\x61taType\x12\x0c\n\x08\x42\x46LOAT16\x10\x00\x12\x0b\n\x07\x46LOAT16\x10\x01\x12\x0b\n\x07\x46LOAT32\x10\x02\x12\x0b\n\x07\x46LOAT64\x10\x03\x12\t\n\x05UINT8\x10\x04\x12\n\n\x06UINT16\x10\x05\x12\n\n\x06UINT32\x10\x06\x12\n\n\x06UINT64\x10\x07\"z\n\x03IVF\x12\x0f\n\x07offsets\x18\x02 \x03(\x04\x12\x0f\n\x07lengths\x18\x03 \x03(\r\x12\x35\n\x10\x63\x65ntroids_tensor\x18\x04 \x01(\x0b\x32\x1b.pyspark_lance.index.Tensor\x12\x11\n\x04loss\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\x07\n\x05_loss\"\xd4\x06\n\x12VectorIndexDetails\x12>\n\x06metric\x18\x01 \x01(\x0e\x32..pyspark_lance.index.VectorIndexDetails.Metric\x12\x1d\n\x15target_partition_size\x18\x02 \x01(\x04\x12<\n\x05graph\x18\x03 \x01(\x0b\x32-.pyspark_lance.index.VectorIndexDetails.Graph\x12G\n\x07product\x18\x04 \x01(\x0b\x32\x34.pyspark_lance.index.VectorIndexDetails.ProductCodesH\x00\x12\x45\n\x06scalar\x18\x05 \x01(\x0b\x32\x33.pyspark_lance.index.VectorIndexDetails.ScalarCodesH\x00\x12G\n\x07rotated\x18\x06 \x01(\x0b\x32\x34.pyspark_lance.index.VectorIndexDetails.RotatedCodesH\x00\x12\x41\n\x04\x66lat\x18\x08 \x01(\x0b\x32\x31.pyspark_lance.index.VectorIndexDetails.FlatCodesH\x00\x12\x41\n\x05hints\x18\t \x03(\x0b\x32\x32.pyspark_lance.index.VectorIndexDetails.HintsEntry\x1aL\n\x05Graph\x12\x17\n\x0fmax_connections\x18\x01 \x01(\r\x12\x17\n\x0f\x63onstruction_ef\x18\x02 \x01(\r\x12\x11\n\tmax_level\x18\x03 \x01(\r\x1a\x39\n\x0cProductCodes\x12\x10\n\x08num_bits\x18\x01 \x01(\r\x12\x17\n\x0fnum_sub_vectors\x18\x02 \x01(\r\x1a\x1f\n\x0bScalarCodes\x12\x10\n\x08num_bits\x18\x01 \x01(\r\x1a \n\x0cRotatedCodes\x12\x10\n\x08num_bits\x18\x01 \x01(\r\x1a\x0b\n\tFlatCodes\x1a,\n\nHintsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"2\n\x06Metric\x12\x06\n\x02L2\x10\x00\x12\n\n\x06\x43OSINE\x10\x01\x12\x07\n\x03\x44OT\x10\x02\x12\x0b\n\x07HAMMING\x10\x03\x42\x07\n\x05\x63odes\"\x94\x03\n\x10TextIndexDetails\x12\x1b\n\x0e\x62\x61se_tokenizer\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08language\x18\x02 \x01(\t\x12\x15\n\rwith_position\x18\x03 \x01(\x08\x12\x1d\n\x10max_token_length\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x12\n\nlower_case\x18\x05 \x01(\x08\x12\x0c\n\x04stem\x18\x06 \x01(\x08\x12\x19\n\x11remove_stop_words\x18\x07 \x01(\x08\x12\x15\n\rascii_folding\x18\x08 \x01(\x08\x12\x18\n\x10min_ngram_length\x18\t \x01(\r\x12\x18\n\x10max_ngram_length\x18\n \x01(\r\x12\x13\n\x0bprefix_only\x18\x0b \x01(\x08\x12\x17\n\nblock_size\x18\x0c \x01(\rH\x02\x88\x01\x01\x12\x1b\n\x0e\x66ormat_version\x18\x0f \x01(\rH\x03\x88\x01\x01\x42\x11\n\x0f_base_tokenizerB\x13\n\x11_max_token_lengthB\r\n\x0b_block_sizeB\x11\n\x0f_format_versionb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,21 +40,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_IVF']._serialized_start=264
   _globals['_IVF']._serialized_end=386
   _globals['_VECTORINDEXDETAILS']._serialized_start=389
-  _globals['_VECTORINDEXDETAILS']._serialized_end=1210
-  _globals['_VECTORINDEXDETAILS_GRAPH']._serialized_start=888
-  _globals['_VECTORINDEXDETAILS_GRAPH']._serialized_end=964
-  _globals['_VECTORINDEXDETAILS_PRODUCTCODES']._serialized_start=966
-  _globals['_VECTORINDEXDETAILS_PRODUCTCODES']._serialized_end=1023
-  _globals['_VECTORINDEXDETAILS_SCALARCODES']._serialized_start=1025
-  _globals['_VECTORINDEXDETAILS_SCALARCODES']._serialized_end=1056
-  _globals['_VECTORINDEXDETAILS_ROTATEDCODES']._serialized_start=1058
-  _globals['_VECTORINDEXDETAILS_ROTATEDCODES']._serialized_end=1090
-  _globals['_VECTORINDEXDETAILS_FLATCODES']._serialized_start=1092
-  _globals['_VECTORINDEXDETAILS_FLATCODES']._serialized_end=1103
-  _globals['_VECTORINDEXDETAILS_HINTSENTRY']._serialized_start=1105
-  _globals['_VECTORINDEXDETAILS_HINTSENTRY']._serialized_end=1149
-  _globals['_VECTORINDEXDETAILS_METRIC']._serialized_start=1151
-  _globals['_VECTORINDEXDETAILS_METRIC']._serialized_end=1201
-  _globals['_TEXTINDEXDETAILS']._serialized_start=1213
-  _globals['_TEXTINDEXDETAILS']._serialized_end=1617
+  _globals['_VECTORINDEXDETAILS']._serialized_end=1241
+  _globals['_VECTORINDEXDETAILS_GRAPH']._serialized_start=919
+  _globals['_VECTORINDEXDETAILS_GRAPH']._serialized_end=995
+  _globals['_VECTORINDEXDETAILS_PRODUCTCODES']._serialized_start=997
+  _globals['_VECTORINDEXDETAILS_PRODUCTCODES']._serialized_end=1054
+  _globals['_VECTORINDEXDETAILS_SCALARCODES']._serialized_start=1056
+  _globals['_VECTORINDEXDETAILS_SCALARCODES']._serialized_end=1087
+  _globals['_VECTORINDEXDETAILS_ROTATEDCODES']._serialized_start=1089
+  _globals['_VECTORINDEXDETAILS_ROTATEDCODES']._serialized_end=1121
+  _globals['_VECTORINDEXDETAILS_FLATCODES']._serialized_start=1123
+  _globals['_VECTORINDEXDETAILS_FLATCODES']._serialized_end=1134
+  _globals['_VECTORINDEXDETAILS_HINTSENTRY']._serialized_start=1136
+  _globals['_VECTORINDEXDETAILS_HINTSENTRY']._serialized_end=1180
+  _globals['_VECTORINDEXDETAILS_METRIC']._serialized_start=1182
+  _globals['_VECTORINDEXDETAILS_METRIC']._serialized_end=1232
+  _globals['_TEXTINDEXDETAILS']._serialized_start=1244
+  _globals['_TEXTINDEXDETAILS']._serialized_end=1648
 # @@protoc_insertion_point(module_scope)

@@ -48,7 +48,7 @@ class IVF(_message.Message):
     def __init__(self, offsets: _Optional[_Iterable[int]] = ..., lengths: _Optional[_Iterable[int]] = ..., centroids_tensor: _Optional[_Union[Tensor, _Mapping]] = ..., loss: _Optional[float] = ...) -> None: ...
 
 class VectorIndexDetails(_message.Message):
-    __slots__ = ("metric", "graph", "product", "scalar", "rotated", "flat", "hints")
+    __slots__ = ("metric", "target_partition_size", "graph", "product", "scalar", "rotated", "flat", "hints")
     class Metric(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         L2: _ClassVar[VectorIndexDetails.Metric]
@@ -96,6 +96,7 @@ class VectorIndexDetails(_message.Message):
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     METRIC_FIELD_NUMBER: _ClassVar[int]
+    TARGET_PARTITION_SIZE_FIELD_NUMBER: _ClassVar[int]
     GRAPH_FIELD_NUMBER: _ClassVar[int]
     PRODUCT_FIELD_NUMBER: _ClassVar[int]
     SCALAR_FIELD_NUMBER: _ClassVar[int]
@@ -103,13 +104,14 @@ class VectorIndexDetails(_message.Message):
     FLAT_FIELD_NUMBER: _ClassVar[int]
     HINTS_FIELD_NUMBER: _ClassVar[int]
     metric: VectorIndexDetails.Metric
+    target_partition_size: int
     graph: VectorIndexDetails.Graph
     product: VectorIndexDetails.ProductCodes
     scalar: VectorIndexDetails.ScalarCodes
     rotated: VectorIndexDetails.RotatedCodes
     flat: VectorIndexDetails.FlatCodes
     hints: _containers.ScalarMap[str, str]
-    def __init__(self, metric: _Optional[_Union[VectorIndexDetails.Metric, str]] = ..., graph: _Optional[_Union[VectorIndexDetails.Graph, _Mapping]] = ..., product: _Optional[_Union[VectorIndexDetails.ProductCodes, _Mapping]] = ..., scalar: _Optional[_Union[VectorIndexDetails.ScalarCodes, _Mapping]] = ..., rotated: _Optional[_Union[VectorIndexDetails.RotatedCodes, _Mapping]] = ..., flat: _Optional[_Union[VectorIndexDetails.FlatCodes, _Mapping]] = ..., hints: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    def __init__(self, metric: _Optional[_Union[VectorIndexDetails.Metric, str]] = ..., target_partition_size: _Optional[int] = ..., graph: _Optional[_Union[VectorIndexDetails.Graph, _Mapping]] = ..., product: _Optional[_Union[VectorIndexDetails.ProductCodes, _Mapping]] = ..., scalar: _Optional[_Union[VectorIndexDetails.ScalarCodes, _Mapping]] = ..., rotated: _Optional[_Union[VectorIndexDetails.RotatedCodes, _Mapping]] = ..., flat: _Optional[_Union[VectorIndexDetails.FlatCodes, _Mapping]] = ..., hints: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class TextIndexDetails(_message.Message):
     __slots__ = ("base_tokenizer", "language", "with_position", "max_token_length", "lower_case", "stem", "remove_stop_words", "ascii_folding", "min_ngram_length", "max_ngram_length", "prefix_only", "block_size", "format_version")

@@ -149,7 +149,7 @@ class TokenRules:
         for name, value in parameters.items():
             if name not in cls.__slots__ and name not in _ONLY:
                 raise InvalidInputError(
-                    f"parameter {name!r} of an INVERTED index is unknown; there are {', '.join(cls.__slots__)}"
+                    f"parameter {name!r} of INVERTED indices is unknown; there are {', '.join(cls.__slots__)}"
                 )
             if name in _ONLY and not (isinstance(value, _ONLY_TYPES) and value in _ONLY[name]):
                 raise NotSupportedError(f"INVERTED indices with {name} {value!r} are not supported")

@@ -36,6 +36,8 @@ class ModelParameters:
         Number of vectors of the sample per partition.
     max_iters : int
         Maximum number of steps of a clustering.
+    target_partition_size : int
+        Rows per partition that give the number of partitions where none is asked for; 0 if they do not.
     """
 
     metric: str
@@ -44,6 +46,7 @@ class ModelParameters:
     num_bits: int = 8
     sample_rate: int = 256
     max_iters: int = 50
+    target_partition_size: int = 0
 
     @property
     def sample_rows(self) -> int:

@@ -218,7 +218,7 @@ def test_long_posting_lists_end_early_in_pylance(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rules", "error", "message"),
     [
-        ({"stemm": True}, InvalidInputError, "parameter 'stemm' of an INVERTED index is unknown"),
+        ({"stemm": True}, InvalidInputError, "parameter 'stemm' of INVERTED indices is unknown"),
         ({"stem": "yes"}, InvalidInputError, "stem is 'yes'; True or False is needed"),
         ({"max_token_length": -1}, InvalidInputError, "max_token_length is -1"),
         ({"max_token_length": True}, InvalidInputError, "max_token_length is True"),

@@ -270,6 +270,26 @@ def test_few_rows(tmp_path: Path, count: int, kind: str, parameters: dict[str, A
         assert [row[0] for row in found] == exact
 
 
+def test_sizes_of_partitions(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(7).random((1000, 8), np.float32)
+    table = lance.write_dataset(pa.table({"v": pa.FixedSizeListArray.from_arrays(vectors.ravel(), 8)}), tmp_path)
+    ours = lance_format.dataset(tmp_path)
+    for size, given in ((500, None), (300, None), (2000, None), (500, 3)):
+        parameters = {"target_partition_size": size, "num_partitions": given, "num_sub_vectors": 2}
+        ours.create_index("v", "IVF_PQ", replace=True, **parameters)
+        table.create_index("v", "IVF_PQ", name="theirs", replace=True, **parameters)
+        table.checkout_version(table.latest_version)
+        mine, theirs = (table.stats.index_stats(name)["indices"][0] for name in ("v_idx", "theirs"))
+        assert mine["num_partitions"] == theirs["num_partitions"] == (given or max(1000 // size, 1))
+        ours = lance_format.dataset(tmp_path)
+        described = (*ours.describe_indices(), *table.describe_indices())
+        assert [index.details["target_partition_size"] for index in described] == [size] * 4
+    for name in ("v_idx", "theirs"):
+        ours.optimize.optimize_indices(index_names=[name], retrain=True)
+        assert ours.stats.index_stats(name)["indices"][0]["num_partitions"] == 2
+        assert next(i for i in ours.describe_indices() if i.name == name).details["target_partition_size"] == 500
+
+
 @pytest.mark.parametrize("num_partitions", [301, 2**31, 2**32 - 1])
 @pytest.mark.parametrize(("kind", "parameters"), KINDS, ids=str)
 def test_more_partitions_than_rows(tmp_path: Path, kind: str, parameters: dict[str, Any], num_partitions: int) -> None:
@@ -470,7 +490,7 @@ WRONG_GRAPHS: list[tuple[dict[str, Any], str]] = [
     ({"ef_construction": 19}, "ef_construction is 19; a whole number from m, 20, to"),
     ({"ef_construction": 2**20}, "ef_construction is 1048576; a whole number from m, 20, to 65536"),
     ({"max_level": 65}, "max_level is 65; a whole number from 1 to 64"),
-    ({"num_sub_vectors": 2}, "parameter 'num_sub_vectors' of a IVF_HNSW_SQ index is unknown"),
+    ({"num_sub_vectors": 2}, "parameter 'num_sub_vectors' of IVF_HNSW_SQ indices is unknown"),
 ]
 
 
@@ -489,7 +509,7 @@ def test_wrong_parameters_of_graphs(tmp_path: Path, parameters: dict[str, Any], 
     table = lance_format.write_dataset(_rows(np.random.default_rng(9), 0, 20), tmp_path / "t.lance")
     with pytest.raises(InvalidInputError, match=message):
         table.create_index("v", "IVF_HNSW_SQ", **parameters)
-    with pytest.raises(InvalidInputError, match="parameter 'm' of a IVF_SQ index is unknown"):
+    with pytest.raises(InvalidInputError, match="parameter 'm' of IVF_SQ indices is unknown"):
         table.create_index("v", "IVF_SQ", m=20)
 
 

@@ -254,4 +254,4 @@ def refuse_others(parameters: Mapping[str, Any], kind: str, known: Sequence[str]
     """
     if parameters:
         there = f"there {'is' if len(known) == 1 else 'are'} {' and '.join(known)}" if known else "it has none"
-        raise InvalidInputError(f"parameter {min(parameters)!r} of a {kind} index is unknown; {there}")
+        raise InvalidInputError(f"parameter {min(parameters)!r} of {kind} indices is unknown; {there}")

@@ -100,11 +100,12 @@ class DatasetIndices(OpenTable):
         num_partitions : int, optional
             By default the square root of the number of rows, at most 4096. At most the number of vectors in the sample.
         **parameters
-            `sample_rate` (256): the number of vectors per partition by which these are found. `max_iters` (50): the
-            maximum number of steps of that. Of `IVF_PQ` also `num_sub_vectors`, which divides the dimension, by default
-            into 16 numbers each, and `num_bits` (8, or 4). Of `IVF_RQ` also `num_bits` (5): 1 to 9 per number. With
-            graphs also `m` (20): the number of neighbours that a vector is given; `ef_construction` (150): that of
-            vectors to choose them from; `max_level` (7).
+            `target_partition_size`: rows per partition, for `num_partitions` where it is not given. `sample_rate`
+            (256): the number of vectors per partition by which these are found. `max_iters` (50): the maximum number of
+            steps of that. Of `IVF_PQ` also `num_sub_vectors`, which divides the dimension, by default into 16 numbers
+            each, and `num_bits` (8, or 4). Of `IVF_RQ` also `num_bits` (5): 1 to 9 per number. With graphs also `m`
+            (20): the number of neighbours that a vector is given; `ef_construction` (150): that of vectors to choose
+            them from; `max_level` (7).
 
         Returns
         -------

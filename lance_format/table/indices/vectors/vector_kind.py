@@ -51,6 +51,7 @@ _LOGGER = logging.getLogger(__name__)
 _DETAILS = "lance.index.pb.VectorIndexDetails"
 _BATCH_ROWS = 16 * 1024
 _METRICS = {"l2": 0, "cosine": 1, "dot": 2}
+_SIZES = ("num_partitions", "target_partition_size")
 _MOST_PARTITIONS = 4096
 """By default: more of them take long to find."""
 _MOST_BYTES = 1 << 30
@@ -69,7 +70,7 @@ class VectorDetails:
     Parameters
     ----------
     parameters : ModelParameters
-        `num_partitions` of 0 stands for the square root of the number of rows.
+        `num_partitions` of 0 stands for the number that the rows call for.
     model : VectorModel, optional
     graphs : GraphParameters, optional
         None if there are no graphs.
@@ -102,12 +103,13 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         left = dict(parameters)
         metric = _take_metric(left)
         found = {
-            "num_partitions": take_whole_number(left, "num_partitions", 0) if left.get("num_partitions") else 0,
+            **{name: take_whole_number(left, name, 0) if left.get(name) else 0 for name in _SIZES},
             "sample_rate": take_whole_number(left, "sample_rate", 256),
             "max_iters": take_whole_number(left, "max_iters", 50),
         }
-        left.pop("num_partitions", None)
-        known = ["metric", "num_partitions", "sample_rate", "max_iters"]
+        for name in _SIZES:
+            left.pop(name, None)
+        known = ["metric", *_SIZES, "sample_rate", "max_iters"]
         found |= self.quantization.configure(left, dimension)
         known += self.quantization.parameters
         graphs = None
@@ -127,7 +129,7 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         num_rows = int(table.num_rows()[list(positions)].sum()) if len(positions) else 0
         parameters = details.parameters
         if not parameters.num_partitions:
-            parameters = dataclasses.replace(parameters, num_partitions=_default_partitions(num_rows))
+            parameters = dataclasses.replace(parameters, num_partitions=_partitions_of(num_rows, parameters))
         vector = path[-1].to_arrow_type()
         wanted = max(parameters.sample_rows, self.quantization.least_sample(parameters))
         share = min(wanted, _MOST_BYTES // (4 * vector.list_size)) / max(num_rows, 1)
@@ -152,7 +154,12 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         """Return the model of a part; none if it cannot be read, or had no rows. See `IndexKind.stored_details`."""
         message = index_pb2.VectorIndexDetails.FromString(index.message.index_details.value)
         metric = {number: name for name, number in _METRICS.items()}.get(message.metric, "l2")
-        parameters = ModelParameters(metric, 0, **self.quantization.parameters_of(message))
+        parameters = ModelParameters(
+            metric,
+            0,
+            target_partition_size=message.target_partition_size,
+            **self.quantization.parameters_of(message),
+        )
         graphs = _told_graphs(message.graph) if self.has_graphs else None
         try:
             with VectorIndexReader(table, index) as reader:
@@ -168,13 +175,15 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         return VectorDetails(parameters, model, graphs)
 
     def untrained(self, details: VectorDetails) -> VectorDetails:
-        """Return the parameters of an index that is trained again: as many partitions as its rows then call for."""
+        """Return the parameters of an index that is trained again, for as many partitions as its rows then call for."""
         return VectorDetails(dataclasses.replace(details.parameters, num_partitions=0), None, details.graphs)
 
     def told(self, index: IndexMetadata) -> Mapping[str, Any]:
         """See `IndexKind.told`; pylance's names."""
         message = index_pb2.VectorIndexDetails.FromString(index.message.index_details.value)
         found: dict[str, Any] = {"metric_type": message.Metric.Name(message.metric)}
+        if message.target_partition_size:
+            found["target_partition_size"] = message.target_partition_size
         if self.has_graphs:
             found["hnsw"] = dict(_fields_of(message.graph))
         if codes := dict(_fields_of(getattr(message, self.quantization.message))):
@@ -246,7 +255,10 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         fragment_ids: Sequence[int],
     ) -> IndexMetadata:
         model = _model(part)
-        details = index_pb2.VectorIndexDetails(metric=_METRICS[model.metric])  # type: ignore[arg-type]
+        details = index_pb2.VectorIndexDetails(
+            metric=_METRICS[model.metric],  # type: ignore[arg-type]
+            target_partition_size=part.details.parameters.target_partition_size,
+        )
         self.quantization.describe(part.details.parameters, details)
         graphs: GraphParameters | None = part.details.graphs
         if graphs is not None:
@@ -301,7 +313,10 @@ def _dimension(field: Field, kind: str) -> int:
     return int(value_type.list_size)
 
 
-def _default_partitions(num_rows: int) -> int:
+def _partitions_of(num_rows: int, parameters: ModelParameters) -> int:
+    """Return how many partitions rows call for: the square root of their number, unless the size of one is given."""
+    if parameters.target_partition_size:
+        return max(num_rows // parameters.target_partition_size, 1)
     return min(max(round(math.sqrt(num_rows)), 1), _MOST_PARTITIONS)
 
 
