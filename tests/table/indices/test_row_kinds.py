@@ -286,8 +286,8 @@ def test_large_strings_within_a_part(tmp_path: Path, kind: str, monkeypatch: pyt
         ("g", "BTREE", NotSupportedError, "of numbers, booleans, strings"),
         ("l", "BITMAP", NotSupportedError, "'l' is of type list"),
         ("a", IndexConfig("BTREE", {"zone_size": 0}), InvalidInputError, "zone_size is 0"),
-        ("a", IndexConfig("BTREE", {"size": 1}), InvalidInputError, "'size' of a BTREE .* there is zone_size"),
-        ("a", IndexConfig("BITMAP", {"size": 1}), InvalidInputError, "'size' of a BITMAP .* it has none"),
+        ("a", IndexConfig("BTREE", {"size": 1}), InvalidInputError, "'size' of BTREE .* there is zone_size"),
+        ("a", IndexConfig("BITMAP", {"size": 1}), InvalidInputError, "'size' of BITMAP .* it has none"),
     ],
 )
 def test_what_cannot_be_indexed(tmp_path: Path, column: str, kind: Any, error: type[Exception], message: str) -> None:
