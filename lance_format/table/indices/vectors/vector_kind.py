@@ -52,6 +52,7 @@ _DETAILS = "lance.index.pb.VectorIndexDetails"
 _BATCH_ROWS = 16 * 1024
 _METRICS = {"l2": 0, "cosine": 1, "dot": 2}
 _SIZES = ("num_partitions", "target_partition_size")
+"""Parameters that are the same as not given if they are 0 or None."""
 _MOST_PARTITIONS = 4096
 """By default: more of them take long to find."""
 _MOST_BYTES = 1 << 30
@@ -100,15 +101,13 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
     def configure(self, parameters: Mapping[str, Any], field: Field) -> VectorDetails:
         """See `IndexKind.configure`."""
         dimension = _dimension(field, self.name)
-        left = dict(parameters)
+        left = {name: value for name, value in parameters.items() if value or name not in _SIZES}
         metric = _take_metric(left)
         found = {
-            **{name: take_whole_number(left, name, 0) if left.get(name) else 0 for name in _SIZES},
+            **{name: take_whole_number(left, name, 0) if name in left else 0 for name in _SIZES},
             "sample_rate": take_whole_number(left, "sample_rate", 256),
             "max_iters": take_whole_number(left, "max_iters", 50),
         }
-        for name in _SIZES:
-            left.pop(name, None)
         known = ["metric", *_SIZES, "sample_rate", "max_iters"]
         found |= self.quantization.configure(left, dimension)
         known += self.quantization.parameters
