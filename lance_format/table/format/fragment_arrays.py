@@ -96,7 +96,7 @@ class FragmentColumns:
         unknown = (self.physical_rows == 0) | (self.num_deleted_rows < 0)
         return np.where(unknown, -1, self.physical_rows - self.num_deleted_rows)
 
-    def select(self, positions: Integers) -> FragmentColumns:
+    def select(self, positions: Integers | slice) -> FragmentColumns:
         """Return the properties of some fragments, given by position."""
         return _from_arrays([array[positions] for array in self._arrays()], self.base_ids)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import compress, count
 from typing import TypeAlias, overload
 
 import numpy as np
@@ -39,13 +41,16 @@ class FragmentList(Sequence[FragmentMetadata]):
         return fragments if isinstance(fragments, FragmentList) else cls(fragments)
 
     @classmethod
-    def parse(cls, stored: Sequence[bytes]) -> FragmentList:
+    def parse(cls, stored: Sequence[bytes], known: FragmentList | None = None) -> FragmentList:
         """Return the fragments of a manifest.
 
         Parameters
         ----------
         stored : sequence of bytes
             The protobuf of each.
+        known : FragmentList, optional
+            Fragments parsed before, those of a near version as a rule: the ones at the start and the end that both have
+            are taken over.
 
         Raises
         ------
@@ -54,13 +59,17 @@ class FragmentList(Sequence[FragmentMetadata]):
         NotSupportedError
             If one has a file of an unknown kind.
         """
-        if len(stored) > _FEW:
-            made = cls._of(list(stored), scan_fragments(stored))
-            made._check_repeated()
-            return made
-        made = cls(map(load_fragment, stored))
-        if len({fragment.id for fragment in made}) < len(made):
-            made._check_repeated()
+        first, last = cls(), cls()
+        if known is not None:
+            before = known.serialize()
+            num_first = _num_alike(stored, before)
+            rest, left = stored[num_first:], before[num_first:]
+            num_last = _num_alike(rest[::-1], left[::-1])
+            first, last = known._part(0, num_first), known._part(len(known) - num_last, len(known))
+            stored = rest[: len(rest) - num_last]
+        new = cls._of(list(stored), scan_fragments(stored)) if len(stored) > _FEW else cls(map(load_fragment, stored))
+        made = first._followed_by(new)._followed_by(last)
+        made._check_repeated()
         return made
 
     @classmethod
@@ -68,6 +77,17 @@ class FragmentList(Sequence[FragmentMetadata]):
         made = cls()
         made._entries, made._columns = entries, columns
         return made
+
+    def _part(self, start: int, stop: int) -> FragmentList:
+        if stop - start in (0, len(self)):
+            return self if stop > start else FragmentList()
+        return self._of(self._entries[start:stop], self.columns.select(slice(start, stop)))
+
+    def _followed_by(self, others: FragmentList) -> FragmentList:
+        if not len(self) or not len(others):
+            return self if len(self) else others
+        columns = FragmentColumns.concatenate([self.columns, others.columns])
+        return self._of([*self._entries, *others._entries], columns)
 
     @property
     def columns(self) -> FragmentColumns:
@@ -191,9 +211,7 @@ class FragmentList(Sequence[FragmentMetadata]):
 
     def extended(self, added: Iterable[FragmentMetadata]) -> FragmentList:
         """Return the fragments with others after them."""
-        new = list(added)
-        columns = FragmentColumns.concatenate([self.columns, columns_of(new)])
-        return FragmentList._of([*self._entries, *new], columns)
+        return self._followed_by(FragmentList(added))
 
     def by_id(self) -> FragmentList:
         """Return the fragments by ascending id."""
@@ -206,6 +224,11 @@ class FragmentList(Sequence[FragmentMetadata]):
     def serialize(self) -> list[bytes]:
         """Return the protobuf of each, as `parse` takes it: the very bytes it gave, unless a fragment was changed."""
         return [entry if isinstance(entry, bytes) else _serialized(entry) for entry in self._entries]
+
+
+def _num_alike(mine: Sequence[bytes], yours: Sequence[bytes]) -> int:
+    """Return how many items two sequences have in common at their start."""
+    return next(compress(count(), map(operator.ne, mine, yours)), min(len(mine), len(yours)))
 
 
 def _serialized(fragment: FragmentMetadata) -> bytes:

@@ -16,7 +16,7 @@ import contextlib
 import dataclasses
 import functools
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from google.protobuf.message import DecodeError
 
@@ -47,6 +47,10 @@ _REMEDY = (
 _FORMAT_NUMBERS = (0, 2)
 _SECONDS = range(-62_135_510_400, 253_402_214_400)  # the years 1 to 9999 in every time zone
 _MAX_REMEMBERED_BYTES = 64 << 20
+_REMEMBERED = 2
+
+_remembered_fragments: dict[str, FragmentList] = {}
+"""Fragments parsed last, by the directory of the table: those of the next version are mostly the same."""
 
 
 def parse_manifest(
@@ -160,9 +164,7 @@ def _serialize_message(message: table_pb2.Manifest, fragments: FragmentList) -> 
     return b"".join([part.SerializeToString(deterministic=True) for part in (schema, stored, message)])
 
 
-def _parse_message(
-    data: bytes, path: str, version: int, verifies: bool
-) -> tuple[table_pb2.Manifest, Sequence[bytes], int]:
+def _parse_message(data: bytes, path: str, version: int, verifies: bool) -> tuple[table_pb2.Manifest, list[bytes], int]:
     """Return the protobuf of a manifest without fragments, that of the fragments only, and its offset."""
     is_summed = verifies and _check_sum(data)
     if len(data) < _FOOTER.size:
@@ -206,15 +208,23 @@ def _check_sum(data: bytes) -> bool:
     return True
 
 
-def _parse(data: bytes, path: str, version: int, verifies: bool, allowed: tuple[str, ...]) -> Manifest:
+def _parse(
+    data: bytes,
+    path: str,
+    version: int,
+    verifies: bool,
+    allowed: tuple[str, ...],
+    known: FragmentList | None = None,
+) -> Manifest:
     message, stored, position = _parse_message(data, path, version, verifies)
     check_known_fields(message)
     feature_flags.check_readable(message.reader_feature_flags, f"version {version} of the table ({path})")
-    bases = parse_base_paths(message, path.rsplit("/", 2)[0], allowed)
+    bases = parse_base_paths(message, _root_of(path), allowed)
     indices: tuple[IndexMetadata, ...] = ()
     if message.HasField("index_section"):
         indices = parse_index_section(_section(data, message.index_section, position, "index section"))
-    manifest = _from_message(message, stored, _inline_transaction(message, data, position), indices, bases)
+    fragments = FragmentList.parse(stored, known)
+    manifest = _from_message(message, fragments, _inline_transaction(message, data, position), indices, bases)
     return dataclasses.replace(manifest, auxiliary_section=_auxiliary_section(message, data, position))
 
 
@@ -235,10 +245,19 @@ def _inline_transaction(message: table_pb2.Manifest, data: bytes, position: int)
     return None
 
 
-@functools.lru_cache(maxsize=2)
+@functools.lru_cache(maxsize=_REMEMBERED)
 def _parse_once(data: bytes, path: str, version: int, verifies: bool, allowed: tuple[str, ...]) -> Manifest:
     """Parse bytes unless they were just parsed: a change is mostly planned and committed on the same version."""
-    return _parse(data, path, version, verifies, allowed)
+    root = _root_of(path)
+    made = _parse(data, path, version, verifies, allowed, _remembered_fragments.pop(root, None))
+    if len(_remembered_fragments) >= _REMEMBERED:
+        _remembered_fragments.clear()
+    _remembered_fragments[root] = made.fragments
+    return made
+
+
+def _root_of(path: str) -> str:
+    return path.rsplit("/", 2)[0]
 
 
 def _section(data: bytes, position: int, end: int, what: str) -> bytes:
@@ -254,12 +273,11 @@ def _section(data: bytes, position: int, end: int, what: str) -> bytes:
 
 def _from_message(
     message: table_pb2.Manifest,
-    stored: Sequence[bytes],
+    fragments: FragmentList,
     transaction: bytes | None,
     indices: tuple[IndexMetadata, ...],
     bases: Mapping[int, BasePath],
 ) -> Manifest:
-    fragments = FragmentList.parse(stored)
     columns = fragments.columns
     stable_row_ids = bool(message.reader_feature_flags & FeatureFlag.STABLE_ROW_IDS)
     nameless = columns.ids[~columns.has_row_ids]

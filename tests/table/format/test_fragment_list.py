@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lance_format
-from lance_format.errors import LanceError
+from lance_format.errors import CorruptFileError, LanceError
 from lance_format.proto import table_pb2
 from lance_format.table.format import fragment_arrays as fragment_columns
 from lance_format.table.format import fragment_list
@@ -195,6 +195,48 @@ def test_counting_rows_looks_at_the_last_fragment_only(tmp_path: Path, monkeypat
     assert len(looked_at) == 1
     assert again.take([0]).num_rows == 1
     assert len(looked_at) == 2
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_fragments_of_a_near_version_are_taken_over(seed: int) -> None:
+    chosen = random.Random(seed)
+    ids = iter(range(10**6))
+    before = [plain(chosen, next(ids)) for _ in range(chosen.choice([0, 1, 5, 60, 70, 300]))]
+    after = before.copy()
+    for _ in range(chosen.choice([0, 1, 3])):
+        start = chosen.randint(0, len(after))
+        added = [plain(chosen, next(ids)) for _ in range(chosen.choice([0, 1, 80]))]
+        after[start : start + chosen.choice([0, 1, 100])] = added
+    known = FragmentList.parse(before)
+    for position in chosen.sample(range(len(before)), len(before) // 2):
+        assert known[position].id == position
+    made, expected = FragmentList.parse(after, known), FragmentList.parse(after)
+    assert made.serialize() == after
+    assert made == expected
+    assert made.columns.base_ids >= expected.columns.base_ids
+    assert_same(dataclasses.replace(made.columns, base_ids=expected.columns.base_ids), expected.columns)
+    assert known.serialize() == before
+
+
+def test_only_new_fragments_are_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = lance_format.write_dataset(rows(0, 200), tmp_path, max_rows_per_file=2)
+    table.delete("a = 80")
+    seen: list[bytes] = []
+    for name in ("load_fragment", "scan_fragments"):
+        real = getattr(fragment_list, name)
+        monkeypatch.setattr(fragment_list, name, lambda stored, real=real: seen.append(stored) or real(stored))
+    for change in (lambda: table.insert(rows(200, 202)), lambda: table.delete("a in (3, 7)")):
+        change()
+        seen.clear()
+        assert lance_format.dataset(tmp_path).version == table.version
+        assert 1 <= len(seen) <= 3
+        assert all(isinstance(each, bytes) for each in seen)
+
+
+def test_a_fragment_that_is_taken_over_may_be_listed_once_only() -> None:
+    stored = [plain(random.Random(index), index) for index in range(100)]
+    with pytest.raises(CorruptFileError, match="fragment 7 is listed twice"):
+        FragmentList.parse([*stored, stored[7]], FragmentList.parse(stored))
 
 
 def test_what_is_not_changed_is_not_touched() -> None:
