@@ -1,13 +1,14 @@
 """Reading of many small fragments at once.
 
-Only whole fragments without deleted rows are read so. A fragment that is damaged, or unusual, is left to
-`FragmentFiles`, which reads it or says what is wrong.
+Only whole fragments are read so. A fragment that is damaged, or unusual, is left to `FragmentFiles`, which reads it or
+says what is wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from lance_format.byte_io import ByteRange
@@ -17,7 +18,8 @@ from lance_format.file import SmallFile, can_read_together, read_small_files
 from lance_format.object_store import CountedStore, ReadableStore, ReadCounter
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.fragments.column_parts import ColumnParts, column_parts
-from lance_format.table.fragments.reader import FragmentReader
+from lance_format.table.fragments.deletion_file import RowOffsets
+from lance_format.table.fragments.reader import FragmentReader, filter_rows
 from lance_format.version import FileVersion
 
 MOST_ROWS = 1024
@@ -28,11 +30,10 @@ _MOST_BYTES = 16 * 1024
 
 
 def is_small(scan: FragmentReader) -> bool:
-    """Return whether a fragment may be read with others: its files are small, local, and have all of their rows."""
+    """Return whether a fragment may be read with others: its files are small and local."""
     fragment = scan.fragment
     return (
-        fragment.deletion_file is None
-        and 0 < fragment.physical_rows <= MOST_ROWS
+        0 < fragment.physical_rows <= MOST_ROWS
         and all(file.file_size_bytes for file in fragment.files)
         and fragment.known_bytes <= _MOST_BYTES
         and not scan.directory.store.is_remote
@@ -48,8 +49,8 @@ def _has_levels(file: DataFile) -> bool:
 
 def read_small_fragments(
     scans: Sequence[FragmentReader], schema: Schema, counter: ReadCounter
-) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-    """Read some columns of all rows of small fragments.
+) -> Iterator[tuple[list[int], pa.RecordBatch, list[RowOffsets]]]:
+    """Read some columns of all live rows of small fragments.
 
     Parameters
     ----------
@@ -60,8 +61,9 @@ def read_small_fragments(
 
     Yields
     ------
-    (list of int, pa.RecordBatch)
-        Positions of fragments, and their rows in this order. Others have to be read for themselves.
+    (list of int, pa.RecordBatch, list of int64[num_rows])
+        Positions of fragments, their rows in this order, and the offsets of these in each. Others have to be read for
+        themselves.
     """
     groups: dict[ColumnParts, list[int]] = {}
     for position, scan in enumerate(scans):
@@ -69,7 +71,17 @@ def read_small_fragments(
     for parts, positions in groups.items():
         found = _read_alike(parts, {position: scans[position] for position in positions}, counter)
         if found is not None:
-            yield found
+            yield found[0], *_live([scans[position] for position in found[0]], found[1])
+
+
+def _live(scans: Sequence[FragmentReader], batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[RowOffsets]]:
+    """Drop deleted rows; return the others, and their offsets in each fragment."""
+    offsets = [np.arange(scan.fragment.physical_rows) for scan in scans]
+    if all(scan.fragment.deletion_file is None for scan in scans):
+        return batch, offsets
+    kept = [~np.isin(rows, scan.deleted_rows(), assume_unique=True) for scan, rows in zip(scans, offsets, strict=True)]
+    live = [rows[mask] for rows, mask in zip(offsets, kept, strict=True)]
+    return filter_rows(batch, pa.array(np.concatenate(kept))), live
 
 
 def _read_alike(

@@ -18,12 +18,11 @@ from lance_format.datatypes import Field
 from lance_format.errors import LanceError, NotSupportedError
 from lance_format.file import FileReader
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.progress import Work, advance
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, row_column
 from lance_format.table.indices.catalog import path_of, value_type_of
-from lance_format.table.indices.column_values import read_column
+from lance_format.table.indices.column_values import read_covered
 from lance_format.table.indices.index_kind import (
     IndexKind,
     PlannedIndexPart,
@@ -112,6 +111,7 @@ class GatheredRows:
     value_type : pa.DataType
         Of the column.
     values : list of pa.Array
+        Each of one fragment.
     ids : list of uint64[…]
         Of the rows of each array.
     """
@@ -284,9 +284,7 @@ class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
 def _gathered(
     table: TableVersion, path: Sequence[Field], fragments: Sequence[FragmentMetadata], column: str
 ) -> Iterator[tuple[GatheredRows, list[int]]]:
-    """Read fragments, and yield the rows of as many as make a part, with the ids of these.
-
-    Fragments that share an id, as in tables of early releases, are left out: an address is not of one row there.
+    """Read fragments, and yield the rows of as many as make a part, with the ids of these; see `read_covered`.
 
     Parameters
     ----------
@@ -296,19 +294,18 @@ def _gathered(
     column : str
         The virtual column of the ids of rows.
     """
-    shared = table.manifest.fragments.repeated_ids
     value_type = path[-1].to_arrow_type()
     rows, fragment_ids, size_bytes = GatheredRows(value_type), list[int](), 0
-    for fragment in fragments:
-        if fragment.id not in shared:
-            for values, live in read_column(table, path, fragment, batch_size=_BATCH_ROWS):
-                rows.values.append(values)
-                rows.ids.append(row_column(column, live).to_numpy())
-                size_bytes += rows.values[-1].nbytes + rows.ids[-1].nbytes
-            fragment_ids.append(fragment.id)
-        advance(Work.INDEXING, fragment.physical_rows, fragment.known_bytes)
-        if size_bytes >= _PART_BYTES:
+    for finished, values, live in read_covered(table, path, fragments, batch_size=_BATCH_ROWS):
+        fragment_ids += finished
+        if finished and size_bytes >= _PART_BYTES:
             yield rows, fragment_ids
             rows, fragment_ids, size_bytes = GatheredRows(value_type), [], 0
+        start = 0
+        for ids in (row_column(column, each).to_numpy() for each in live):
+            rows.values.append(values.slice(start, ids.size))
+            rows.ids.append(ids)
+            start += ids.size
+        size_bytes += values.nbytes + start * 8
     if fragment_ids:
         yield rows, fragment_ids

@@ -20,6 +20,7 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.progress import Work, expect, is_reported
 from lance_format.table.batches.streams import RowStream
 from lance_format.table.format.fragment import FragmentMetadata, read_fragments
+from lance_format.table.fragments.whole_fragments import read_whole
 from lance_format.table.maintenance.compaction_candidates import find_candidates
 from lance_format.table.maintenance.compaction_options import CompactionOptions
 from lance_format.table.maintenance.kept_lineage import with_lineage
@@ -189,7 +190,7 @@ class CompactionTask(ChangeTask[RewriteResult]):
         batch_size = self.options.batch_size
         wanted = self.options.data_storage_version
         version = None if wanted is None else FileVersion.parse(wanted)
-        rows = RowStream(batch for scan in scans for batch, _ in scan.read(0, scan.num_rows(), batch_size=batch_size))
+        rows = RowStream(batch for batch, _ in read_whole(scans, schema, batch_size=batch_size))
         written = []
         for num_rows in _balanced(sum(scan.num_rows() for scan in scans), self.options.target_rows_per_fragment):
             written += table.write_fragments(

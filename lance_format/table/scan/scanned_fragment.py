@@ -200,12 +200,13 @@ def read_together(
         and ranges.is_all_of(scan.fragment.physical_rows)
     ]
     if len(small) > 1:
-        for positions, batch in read_small_fragments([fragments[number][0] for number in small], schema, counter):
+        scans = [fragments[number][0] for number in small]
+        for positions, batch, offsets in read_small_fragments(scans, schema, counter):
             numbers = [small[position] for position in positions]
             read.update(numbers)
             parts = [
-                LiveRows(scan, np.arange(ranges.num_rows), position)
-                for scan, ranges, position in (fragments[number] for number in numbers)
+                LiveRows(fragments[number][0], rows, fragments[number][2])
+                for number, rows in zip(numbers, offsets, strict=True)
             ]
             found.update(_join(numbers, parts, batch, batch_size))
     few = [

@@ -20,12 +20,12 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.fragments.batch_rows import BATCH_ROWS, rows_at_once
 from lance_format.table.fragments.deletion_file import RowOffsets
+from lance_format.table.fragments.opening import opened_ahead
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import ROW_OFFSET, LiveRows
 from lance_format.table.scan.late_columns import LateColumns
 from lance_format.table.scan.late_materialisation import materialise, materialise_together, small_together
 from lance_format.table.scan.metrics import ScanMeter, ScanMetrics, describe_plan, report
-from lance_format.table.scan.opening import opened_ahead
 from lance_format.table.scan.options import PandasKeywords, ScanOptions
 from lance_format.table.scan.pace import Pace
 from lance_format.table.scan.planned_reads import PlannedReads, plan_reads
@@ -381,7 +381,8 @@ class LanceScanner:
     def _read_all(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[JoinedRows]:
         """Read rows that are known to pass the filter."""
         pace, source, limited = meter.pace, self._projection.output_source, window.left is not None
-        ahead = opened_ahead(self._within(fragments, window), source, meter.reads, is_limited=limited)
+        within = self._within(fragments, window)
+        ahead = opened_ahead(within, source, meter.reads, lambda *wanted: wanted[-1].num_rows, is_limited=limited)
         for group in small_together(ahead, pace):
             placed = [(scan, ranges, self._position(scan)) for scan, ranges in group]
             for members, known in read_together(placed, source, self._batch_size, meter.reads):
@@ -415,7 +416,11 @@ class LanceScanner:
         pruned = PrunedOnce(projection)
         late = LateColumns(self._stages, pace, meter.reads, may_wait=not limited)
         ahead = opened_ahead(
-            fragments, projection.filter_source, meter.reads, is_limited=limited, selected=pruned.prune_ahead
+            fragments,
+            projection.filter_source,
+            meter.reads,
+            lambda *wanted: pruned.prune_ahead(*wanted).num_rows,
+            is_limited=limited,
         )
         with contextlib.ExitStack() as stack:
             for group in small_together(ahead, pace):

@@ -91,16 +91,16 @@ def read_corpus(
     """
     numbers = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
     found = []
-    for fragment in fragments:
-        for texts, rows in read_column(table, path, fragment, batch_size=_BATCH_ROWS):
-            addresses = addresses_of(rows)
-            if allowed is not None:
-                kept = np.isin(addresses, allowed, assume_unique=True)
-                addresses, texts = addresses[kept], texts.filter(pa.array(kept))
-            try:
-                found.append(_read(_as_texts(texts, tokenizer), addresses, tokenizer, numbers))
-            except CorruptFileError as error:
-                raise error.retold(f"fragment {fragment.id}: {error.what}", path=table.uri) from error
+    for texts, rows in read_column(table, path, fragments, batch_size=_BATCH_ROWS):
+        addresses = np.concatenate([addresses_of(each) for each in rows])
+        if allowed is not None:
+            kept = np.isin(addresses, allowed, assume_unique=True)
+            addresses, texts = addresses[kept], texts.filter(pa.array(kept))
+        try:
+            found.append(_read(_as_texts(texts, tokenizer), addresses, tokenizer, numbers))
+        except CorruptFileError as error:
+            named = ", ".join(str(each.scan.fragment.id) for each in rows)
+            raise error.retold(f"fragment {named}: {error.what}", path=table.uri) from error
     return _gathered(found, list(numbers))
 
 

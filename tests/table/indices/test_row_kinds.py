@@ -100,6 +100,7 @@ def test_floats_are_in_the_total_order(width: int) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_part_holds_as_many_fragments_as_fit(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_kind, "_PART_BYTES", 40 * 16)
+    monkeypatch.setattr(row_kind, "_BATCH_ROWS", 20)  # So that no two fragments are read together.
     table = make(tmp_path)
     table.create_scalar_index("a", kind)
     assert covered(table) == [[0, 1], [2, 3], [4]]

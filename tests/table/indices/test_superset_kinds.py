@@ -144,6 +144,7 @@ def test_the_files_hold_what_those_of_pylance_hold(tmp_path: Path, column: str, 
 @pytest.mark.parametrize(("column", "kind"), [("i", "BLOOMFILTER"), ("l", "LABEL_LIST"), ("s", "NGRAM")])
 def test_parts(tmp_path: Path, column: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_kind, "_PART_BYTES", 40 * 16)
+    monkeypatch.setattr(row_kind, "_BATCH_ROWS", 20)
     table = make(tmp_path)
     table.create_scalar_index(column, kind)
     assert len(covered(table)) > 1

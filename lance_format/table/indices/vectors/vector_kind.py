@@ -23,12 +23,12 @@ from google.protobuf.message import DecodeError, Message
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.progress import Work, advance
 from lance_format.proto import index_pb2
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.fragments.row_columns import ROW_ID, row_column
-from lance_format.table.indices.column_values import narrowed, read_column, values_below
+from lance_format.table.fragments.joined_take import take_fragments
+from lance_format.table.fragments.row_columns import ROW_ID, LiveRows, row_column
+from lance_format.table.indices.column_values import narrowed, read_covered, values_below
 from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart, refuse_others, take_whole_number
 from lance_format.table.indices.opening import index_path
 from lance_format.table.indices.row_finder import RowIds, UnusableError, is_of_version
@@ -204,17 +204,17 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         """Encode vectors, and write a part of the index; see `IndexKind.train`."""
         model = _model(part)
         numbers, ids, codes, covered = [], [], [], []
-        shared = table.manifest.fragments.repeated_ids
-        for fragment in fragments:
-            if fragment.id not in shared:
-                for vectors, row_ids in _read(table, path, fragment):
-                    kept = usable(vectors, model.metric)
-                    found, encoded = model.encode(vectors[kept])
-                    numbers.append(found)
-                    ids.append(row_ids[kept])
-                    codes.append(encoded)
-                covered.append(fragment.id)
-            advance(Work.INDEXING, fragment.physical_rows, fragment.known_bytes)
+        for finished, values, rows in read_covered(table, path, fragments, batch_size=_BATCH_ROWS):
+            covered += finished
+            if rows:
+                row_ids = np.concatenate([row_column(ROW_ID, each).to_numpy() for each in rows])
+                is_there = values.is_valid().to_numpy(zero_copy_only=False)
+                vectors = vectors_of(values)[is_there]
+                kept = usable(vectors, model.metric)
+                found, encoded = model.encode(vectors[kept])
+                numbers.append(found)
+                ids.append(row_ids[is_there][kept])
+                codes.append(encoded)
         if not covered:
             return WrittenParts(())
         partitions = _divided(model, numbers, ids, codes)
@@ -367,14 +367,6 @@ def _model(part: PlannedIndexPart) -> VectorModel:
     return model
 
 
-def _read(table: TableVersion, path: Sequence[Field], fragment: FragmentMetadata) -> Iterator[tuple[Vectors, RowIds]]:
-    """Yield the vectors of a fragment that are not null, with the ids of their rows."""
-    for values, rows in read_column(table, path, fragment, batch_size=_BATCH_ROWS):
-        ids, is_there = row_column(ROW_ID, rows).to_numpy(), values.is_valid().to_numpy(zero_copy_only=False)
-        vectors = vectors_of(values)
-        yield (vectors, ids) if is_there.all() else (vectors[is_there], ids[is_there])
-
-
 def _sample(table: TableVersion, path: Sequence[Field], positions: Sequence[int], metric: str, share: float) -> Vectors:
     """Return a share of the vectors of fragments that an index can hold, at random, as `as_compared` returns them.
 
@@ -384,19 +376,21 @@ def _sample(table: TableVersion, path: Sequence[Field], positions: Sequence[int]
     width = path[-1].to_arrow_type().list_size
     found = [np.zeros((0, width), np.float32)]
     schema = Schema((narrowed(path),), {})
+    chosen = []
     for position in positions:
         fragment = table.manifest.fragments[position]
         if fragment.id in table.manifest.fragments.repeated_ids:
             continue
         scan = table.scan(fragment, schema)
         live = np.setdiff1d(np.arange(scan.physical_rows()), scan.deleted_rows(), assume_unique=True)
-        chosen = live[random.random(live.size) < share] if share < 1 else live
-        for start in range(0, chosen.size, _BATCH_ROWS):
-            batch = scan.take_physical(chosen[start : start + _BATCH_ROWS])
-            values = values_below(batch.column(0), path[1:]).drop_null()
-            kept = vectors_of(values)
-            kept = kept[usable(kept, metric)]
-            found.append(as_compared(kept, metric).astype(np.float32, copy=False))
+        live = live[random.random(live.size) < share] if share < 1 else live
+        if live.size:
+            chosen.append(LiveRows(scan, live, 0))
+    for batch, _ in take_fragments(chosen, schema):
+        values = values_below(batch.column(0), path[1:]).drop_null()
+        kept = vectors_of(values)
+        kept = kept[usable(kept, metric)]
+        found.append(as_compared(kept, metric).astype(np.float32, copy=False))
     return np.concatenate(found)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +16,15 @@ from lance_format.file import Seed
 from lance_format.file.columns.dictionaries import concat
 from lance_format.half_floats import if_else, is_nan
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.object_store import ReadCounter
 from lance_format.progress import Work, advance
 from lance_format.row_numbers import to_bitmap
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.open_files import FragmentFiles
+from lance_format.table.fragments.opening import opened_ahead
 from lance_format.table.fragments.reader import FragmentReader
+from lance_format.table.fragments.small_fragments import is_small
+from lance_format.table.fragments.whole_fragments import read_whole
 from lance_format.table.indices.column_values import narrowed, values_below
 from lance_format.table.indices.zones.zone_map import NullRows, ZoneNumbers, Zones, comparable, has_bounds, with_nan
 from lance_format.table.versions.table_version import TableVersion
@@ -49,6 +55,11 @@ class _Found:
 
     zones: Zones
     null_rows: bytes | None
+
+
+_Rows: TypeAlias = tuple[pa.RecordBatch, ZoneNumbers]
+"""Live rows of a fragment, and their offsets."""
+_Harvest: TypeAlias = Callable[[FragmentFiles, FragmentReader], _Found | None]
 
 
 def train_zones(
@@ -84,20 +95,59 @@ def train_zones(
     training = _Training(path[-1].to_arrow_type(), rows_per_zone)
     schema = Schema((narrowed(path),), {})
     null_rows, all_known = {}, True
-    for fragment in fragments:
-        scan = table.scan(fragment, schema)
-        with scan.open() as files:
-            found = _harvested(scan, files, path, rows_per_zone) if len(path) == 1 else None
-            if found is None or (found.null_rows is None and not any_seeds):
-                found_null: pyroaring.BitMap | None = training.add(fragment.id, _rows(scan, files, path))
-            else:
-                training.add_zones(found.zones)
-                found_null = None if found.null_rows is None else pyroaring.BitMap.deserialize(found.null_rows)
+
+    def harvest(files: FragmentFiles, scan: FragmentReader) -> _Found | None:
+        found = _harvested(scan, files, path, rows_per_zone) if len(path) == 1 else None
+        return None if found is None or (found.null_rows is None and not any_seeds) else found
+
+    for scan, found in _found_in((table.scan(fragment, schema) for fragment in fragments), schema, harvest):
+        fragment = scan.fragment
+        if isinstance(found, _Found):
+            training.add_zones(found.zones)
+            found_null = None if found.null_rows is None else pyroaring.BitMap.deserialize(found.null_rows)
+        else:
+            values = ((values_below(batch.column(0), path[1:]), offsets) for batch, offsets in found)
+            found_null = training.add(fragment.id, values)
         all_known &= found_null is not None
         if found_null:
             null_rows[fragment.id] = found_null.serialize()
         advance(Work.INDEXING, fragment.physical_rows, fragment.known_bytes)
     return training.finish(), null_rows if all_known else None
+
+
+def _found_in(
+    scans: Iterable[FragmentReader], schema: Schema, harvest: _Harvest
+) -> Iterator[tuple[FragmentReader, _Found | Iterable[_Rows]]]:
+    """Yield fragments with their seeds or live rows. The rows of small ones cost less than a look for seeds."""
+    for are_small, group in itertools.groupby(scans, key=is_small):
+        if are_small:
+            yield from _small(group, schema)
+        else:
+            yield from _large(group, schema, harvest)
+
+
+def _small(scans: Iterable[FragmentReader], schema: Schema) -> Iterator[tuple[FragmentReader, Iterable[_Rows]]]:
+    for batch, parts in read_whole(scans, schema, batch_size=_BATCH_ROWS):
+        start = 0
+        for rows in parts:
+            yield rows.scan, [(batch.slice(start, rows.offsets.size), rows.offsets)]
+            start += rows.offsets.size
+
+
+def _large(
+    scans: Iterable[FragmentReader], schema: Schema, harvest: _Harvest
+) -> Iterator[tuple[FragmentReader, _Found | Iterable[_Rows]]]:
+    seeds: dict[int, _Found | None] = {}
+
+    def num_read(files: FragmentFiles, scan: FragmentReader, _: None) -> int:
+        seeds[id(scan)] = found = harvest(files, scan)
+        return scan.physical_rows() if found is None else 0
+
+    for scan, _ in opened_ahead(((scan, None) for scan in scans), schema, ReadCounter(), num_read):
+        with scan.open() as files:
+            found = seeds.pop(id(scan)) if id(scan) in seeds else harvest(files, scan)
+            rows = scan.read_range(files, schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS)
+            yield scan, ((batch, offsets()) for batch, offsets in rows) if found is None else found
 
 
 def _harvested(scan: FragmentReader, files: FragmentFiles, path: Sequence[Field], rows_per_zone: int) -> _Found | None:
@@ -122,14 +172,8 @@ def _zones_of(seed: Seed, fragment_id: int) -> Zones:
     return Zones(ids, np.cumsum(lengths) - lengths, lengths, found.num_nulls, seed.num_nan, lower, upper)
 
 
-def _rows(scan: FragmentReader, files: FragmentFiles, path: Sequence[Field]) -> Iterator[tuple[pa.Array, ZoneNumbers]]:
-    """Read the live rows of a fragment: the values of a column, and the offsets of these rows."""
-    for batch, offsets in scan.read_range(files, scan.schema, 0, scan.physical_rows(), batch_size=_BATCH_ROWS):
-        yield values_below(batch.column(0), path[1:]), offsets()
-
-
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _RowsInZones:
     """Rows of a fragment: their values, offsets and zones. Zones are numbered from the first fragment on."""
 
     fragment_id: int
@@ -148,7 +192,7 @@ class _Training:
         self._value_type = value_type
         self._rows_per_zone = rows_per_zone
         self._num_zones = 0
-        self._pending: list[_Rows] = []
+        self._pending: list[_RowsInZones] = []
         self._num_pending = 0
         self._pending_bytes = 0
         self._parts: list[pa.Table] = []
@@ -165,7 +209,7 @@ class _Training:
             if not has_bounds(self._value_type):  # Only nulls matter.
                 values = pa.array(np.zeros(len(values), np.bool_), mask=is_null)
             positions = np.arange(num_rows, num_rows + len(values))
-            self._gather(_Rows(fragment_id, values, offsets, self._num_zones + positions // self._rows_per_zone))
+            self._gather(_RowsInZones(fragment_id, values, offsets, self._num_zones + positions // self._rows_per_zone))
             num_rows += len(values)
         self._num_zones += -(-num_rows // self._rows_per_zone)
         return null_rows
@@ -180,7 +224,7 @@ class _Training:
         self._finish_rows()
         return Zones.concatenate(self._finished)
 
-    def _gather(self, rows: _Rows) -> None:
+    def _gather(self, rows: _RowsInZones) -> None:
         size = rows.values.nbytes
         num_rows = self._num_pending + len(rows.values)
         if self._pending and (num_rows > _BATCH_ROWS or self._pending_bytes + size > _GATHERED_BYTES):
