@@ -30,7 +30,7 @@ from lance_format.object_store.store import (
     remove_empty_tree,
     remove_if_empty,
 )
-from lance_format.object_store.together import run_together
+from lance_format.object_store.together import map_together, run_together
 
 if TYPE_CHECKING:
     from lance_format.object_store.cloud_store import CloudStore
@@ -49,6 +49,7 @@ __all__ = [
     "absent_directories",
     "absolute_uri",
     "delete_objects",
+    "map_together",
     "prefix_of",
     "read_chunks",
     "remove_empty_tree",

@@ -7,6 +7,8 @@ from typing import Any
 
 from lance_format.arguments import checked_methods
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.object_store import map_together
+from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.indices.coverage import index_stats
 from lance_format.table.versions.open_table import OpenTable
 from lance_format.table.versions.table_version import TableVersion
@@ -100,12 +102,18 @@ class LanceStats:
 
 def _field_sizes(table: TableVersion) -> Counter[int]:
     """Return the bytes of the pages of each field, by field id."""
-    sizes: Counter[int] = Counter()
-    for fragment in table.manifest.fragments:
+
+    def sizes_in(fragment: FragmentMetadata) -> Counter[int]:
+        sizes: Counter[int] = Counter()
         with table.scan(fragment, table.manifest.schema).open() as files:
             for file in fragment.files:
                 reader = files.reader(file)
                 for field_id, column in zip(file.fields, file.column_indices, strict=False):
                     if field_id >= 0 and column >= 0:
                         sizes[field_id] += sum(buffer.size for page in reader.pages(column) for buffer in page.buffers)
-    return sizes
+        return sizes
+
+    total: Counter[int] = Counter()
+    for sizes in map_together(table.store, sizes_in, table.manifest.fragments):
+        total.update(sizes)
+    return total

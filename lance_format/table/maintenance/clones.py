@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
+import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from lance_format.blob_fields import has_blobs
 from lance_format.errors import DatasetExistsError, DatasetNotFoundError, InvalidInputError
 from lance_format.object_store import (
     ALLOWED_BASE_PATHS,
     ObjectExistsError,
     ObjectNotFoundError,
     ObjectStore,
+    map_together,
     prefix_of,
     read_chunks,
     write_chunks,
@@ -34,6 +39,10 @@ from lance_format.table.versions.first_version import (
 from lance_format.table.versions.history import load_history
 from lance_format.table.versions.planned_change import bytes_of
 from lance_format.table.versions.table_version import TableVersion
+
+_SMALL_BYTES = 1024 * 1024
+_LARGE_AT_ONCE = 4
+"""Number of files of more than `_SMALL_BYTES` that are copied at the same time."""
 
 
 def deep_clone(
@@ -72,9 +81,10 @@ def deep_clone(
     _check_free(directory)
     rows = _rows_by_file(source)
     expect(Work.COPYING, sum(rows.values()), bytes_of(source.manifest.fragments))
-    for original, path in _files(source):
-        _copy(source.store, original, directory.store, directory.path(path))
-        advance(Work.COPYING, rows.get(path, 0), 0)
+    copies = _Copies(source.store, directory)
+    slower = source.store if source.store.is_remote else directory.store
+    for path, size_bytes in map_together(slower, copies.copy, _files(source)):
+        advance(Work.COPYING, rows.get(path, 0), size_bytes)
     _create(directory, _copied_manifest(source))
 
 
@@ -158,13 +168,26 @@ def _with_allowed(storage_options: Mapping[str, str], locations: list[str]) -> d
 
 def _files(source: TableVersion) -> Iterator[tuple[str, str]]:
     """Yield the paths in the store of the files of a version, and their paths relative to a table that has them."""
+    with_blobs = any(has_blobs(field) for field in source.manifest.schema.fields)
+    listed: dict[str, Mapping[str, list[str]]] = {}
     for holding, path, kind in list_named_files(source.manifest, source.directory):
         if kind != TRANSACTION_FILE:
             yield holding.path(path), path
-        if kind == DATA_FILE:
-            blobs = holding.path(path.removesuffix(".lance"))
-            for info in source.store.list_tree(blobs):
-                yield info.path, f"{path.removesuffix('.lance')}{info.path[len(blobs) :]}"
+        if kind == DATA_FILE and with_blobs:
+            if holding.root not in listed:
+                listed[holding.root] = _blobs_in(holding)
+            for original in listed[holding.root].get(holding.path(path), ()):
+                yield original, f"{path.removesuffix('.lance')}{original[len(holding.path(path)) - len('.lance') :]}"
+
+
+def _blobs_in(directory: TableDirectory) -> Mapping[str, list[str]]:
+    """Return the files of blobs by the data file beside whose rows they are; they lie in a directory of its name."""
+    found = defaultdict[str, list[str]](list)
+    for info in directory.store.list_tree(directory.data):
+        name, is_below, _ = info.path[len(directory.data) + 1 :].partition("/")
+        if is_below:
+            found[f"{directory.data}/{name}.lance"].append(info.path)
+    return found
 
 
 def _rows_by_file(source: TableVersion) -> dict[str, int]:
@@ -174,23 +197,35 @@ def _rows_by_file(source: TableVersion) -> dict[str, int]:
     return {f"data/{each.files[0].path}": each.physical_rows for each in source.manifest.fragments if each.files}
 
 
-def _copy(source: ObjectStore, path: str, target: ObjectStore, copy: str) -> None:
-    try:
-        reader = source.open_reader(path)
-    except ObjectNotFoundError as error:
-        raise DatasetNotFoundError(
-            f"{path} is missing, which the cloned version needs; if a cleanup has removed it, clone another"
-        ) from error
-    try:
-        write_chunks(target, copy, _counted(read_chunks(reader)))
-    finally:
-        reader.close()
+class _Copies:
+    """Copies files of a store to a directory, several at once; of large ones few, whose pieces are in memory."""
+
+    def __init__(self, source: ObjectStore, target: TableDirectory) -> None:
+        self._source = source
+        self._target = target
+        self._large = threading.BoundedSemaphore(_LARGE_AT_ONCE)
+
+    def copy(self, file: tuple[str, str]) -> tuple[str, int]:
+        """Copy a file of `_files`; return its path in the table, and the bytes of whose copy nobody was told."""
+        original, path = file
+        try:
+            reader = self._source.open_reader(original)
+        except ObjectNotFoundError as error:
+            raise DatasetNotFoundError(
+                f"{original} is missing, which the cloned version needs; if a cleanup has removed it, clone another"
+            ) from error
+        try:
+            with self._large if reader.size_bytes > _SMALL_BYTES else contextlib.nullcontext():
+                write_chunks(self._target.store, self._target.path(path), _counted(read_chunks(reader)))
+        finally:
+            reader.close()
+        return path, 0 if is_reported(Work.COPYING) else reader.size_bytes
 
 
 def _counted(chunks: Iterator[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         yield chunk
-        advance(Work.COPYING, 0, len(chunk))
+        advance(Work.COPYING, 0, len(chunk))  # Threads tell nothing.
 
 
 def _copied_manifest(source: TableVersion) -> Manifest:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from lance_format.errors import VersionNotFoundError
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.versions.table_version import TableVersion
@@ -58,13 +56,11 @@ def _tracked(table: TableVersion, min_version: int, progress: Progress | None) -
     history = table.history()
     versions = sorted(version for version in history.names if version >= min_version)
     known: dict[str, list[str]] = {}
-    for count, version in enumerate(versions, start=1):
-        with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
-            manifest = history.load(version)
-            path = table.directory.relative(history.manifest_path(version))
-            yield version, table.root, path, "manifest"
-            for holding, path, kind in list_named_files(manifest, table.directory, known):
-                yield version, holding.root, holding.relative(holding.path(path)), kind
+    for count, (version, manifest) in enumerate(history.read_each(history.load, versions), start=1):
+        path = table.directory.relative(history.manifest_path(version))
+        yield version, table.root, path, "manifest"
+        for holding, path, kind in list_named_files(manifest, table.directory, known):
+            yield version, holding.root, holding.relative(holding.path(path)), kind
         if progress is not None:
             progress(count, len(versions))
 

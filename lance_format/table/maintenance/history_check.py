@@ -6,12 +6,13 @@ looked for once more with its version, which a cleanup may have removed in betwe
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterator
 
 from lance_format.checksums import ends_with_checksum
 from lance_format.errors import ChecksumError, CorruptFileError, LanceError, NotSupportedError
-from lance_format.object_store import ObjectInfo, ObjectNotFoundError
+from lance_format.object_store import ObjectInfo, ObjectNotFoundError, map_together
 from lance_format.table.format.file_kinds import classify
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, has_checksum
@@ -56,20 +57,18 @@ def check_history(directory: TableDirectory, branch: str | None, version: int) -
     checked: set[str] = set()
     is_complete = True
     later: Manifest | None = None
-    for other in sorted(history.names, reverse=True):
-        path = history.manifest_path(other)
-        try:
-            content = directory.store.read(path, MAX_MANIFEST_BYTES)
-        except ObjectNotFoundError:  # A cleanup removed the version since it was listed.
+    versions = sorted(history.names, reverse=True)
+    found = map_together(directory.store, functools.partial(_read_version, directory, history), versions)
+    for other, stored in zip(versions, found, strict=True):
+        if stored is None:
             continue
-        relative = directory.relative(path)
-        try:
-            manifest = directory.parse_manifest(content, path, other)
-        except LanceError as error:
+        content, manifest, of_transaction = stored
+        relative = directory.relative(history.manifest_path(other))
+        if isinstance(manifest, LanceError):
             is_complete = False
             if other != version:
-                status = UNVERIFIED if isinstance(error, NotSupportedError) else status_of(error)
-                yield Finding(relative, "manifest", status, None, len(content), detail=str(error))
+                status = UNVERIFIED if isinstance(manifest, NotSupportedError) else status_of(manifest)
+                yield Finding(relative, "manifest", status, None, len(content), detail=str(manifest))
             continue
         if later is not None and contradict(manifest, later):
             follower = directory.relative(history.manifest_path(later.version))
@@ -86,7 +85,8 @@ def check_history(directory: TableDirectory, branch: str | None, version: int) -
             needed.setdefault(name, other)
         if other == version:
             checked = set(named_files(manifest, directory)) - {directory.transaction(manifest.transaction_file)}
-        yield from _check_transaction(directory, manifest)
+        if of_transaction is not None:
+            yield of_transaction
     files = list(directory.store.list_tree(directory.root))
     expected = {path: needed[path] for path in needed.keys() - checked - {info.path for info in files}}
     yield from _check_presence(directory, history, expected)
@@ -95,14 +95,30 @@ def check_history(directory: TableDirectory, branch: str | None, version: int) -
     yield from _check_refs(directory, branch, history)
 
 
+def _read_version(
+    directory: TableDirectory, history: History, version: int
+) -> tuple[bytes, Manifest | LanceError, Finding | None] | None:
+    """Return the content of a manifest's file, what it says, and the finding of its transaction; None if it is gone."""
+    path = history.manifest_path(version)
+    try:
+        content = directory.store.read(path, MAX_MANIFEST_BYTES)
+    except ObjectNotFoundError:  # A cleanup removed the version since it was listed.
+        return None
+    try:
+        manifest = directory.parse_manifest(content, path, version)
+    except LanceError as error:
+        return content, error, None
+    return content, manifest, _check_transaction(directory, manifest)
+
+
 def _finding(path: str, kind: str, size: int, is_verified: bool) -> Finding:
     return Finding(path, kind, INTACT if is_verified else UNVERIFIED, None, size, size if is_verified else 0)
 
 
-def _check_transaction(directory: TableDirectory, manifest: Manifest) -> Iterator[Finding]:
-    """Yield the finding of the transaction file of a version. Readers do not need it if the manifest has a copy."""
+def _check_transaction(directory: TableDirectory, manifest: Manifest) -> Finding | None:
+    """Return the finding of the transaction file of a version. Readers do not need it if the manifest has a copy."""
     if not manifest.transaction_file:
-        return
+        return None
     path = directory.transaction(manifest.transaction_file)
     kind, relative = "transaction file", directory.relative(path)
     content, copy = b"", manifest.inline_transaction
@@ -113,13 +129,12 @@ def _check_transaction(directory: TableDirectory, manifest: Manifest) -> Iterato
         if has_copy and content != copy:
             raise ChecksumError("the transaction is not that of which the manifest has a copy")
     except ObjectNotFoundError:  # It is reported as missing below, if it is needed.
-        return
+        return None
     except LanceError as error:
         detail = f"{path}: {error}" + ("" if copy is None else "; readers use the copy in the manifest")
         repair = WRITE_AGAIN if has_copy else ""
-        yield Finding(relative, kind, status_of(error), None, len(content), detail=detail, repair=repair)
-        return
-    yield _finding(relative, kind, len(content), ends_with_checksum(content))
+        return Finding(relative, kind, status_of(error), None, len(content), detail=detail, repair=repair)
+    return _finding(relative, kind, len(content), ends_with_checksum(content))
 
 
 def _check_presence(directory: TableDirectory, history: History, unlisted: dict[str, int]) -> Iterator[Finding]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
-from collections.abc import Iterable
 
 import numpy as np
 
 from lance_format.errors import CorruptFileError, DatasetNotFoundError, LanceError
-from lance_format.object_store import ObjectNotFoundError
+from lance_format.object_store import ObjectNotFoundError, map_together
 from lance_format.progress import Work, advance, expect
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.reader import FragmentReader
@@ -40,7 +40,11 @@ def validate(table: TableVersion) -> None:
     """
     check_fragment_ids(table)
     announce_checks(table)
-    _check_fragments(table, table.manifest.fragments)
+    scans = [table.scan(fragment, table.manifest.schema) for fragment in table.manifest.fragments]
+    for scan in map_together(table.store, functools.partial(_check_files, table), scans):
+        advance(Work.CHECKING, scan.physical_rows(), scan.fragment.known_bytes)
+    if table.manifest.stable_row_ids:
+        _check_lineage(table, scans)
 
 
 def check_fragment_ids(table: TableVersion) -> None:
@@ -101,21 +105,17 @@ def announce_checks(table: TableVersion) -> None:
 
 def validate_fragment(table: TableVersion, fragment: FragmentMetadata) -> None:
     """Check a fragment of a version of a table; see `validate`."""
-    _check_fragments(table, [fragment])
-
-
-def _check_fragments(table: TableVersion, fragments: Iterable[FragmentMetadata]) -> None:
-    scans = [table.scan(fragment, table.manifest.schema) for fragment in fragments]
-    for scan in scans:
-        _check_fields(table, scan.fragment)
-        _check_sizes(table, scan.fragment)
-        scan.take_physical(np.zeros(0, np.int64))  # opens every file that columns are in, and finds these there
-        advance(Work.CHECKING, scan.physical_rows(), scan.fragment.known_bytes)
+    scan = _check_files(table, table.scan(fragment, table.manifest.schema))
     if table.manifest.stable_row_ids:
-        _check_lineage(table, scans)
-    else:
-        for scan in scans:
-            scan.deleted_rows()
+        _check_lineage(table, [scan])
+
+
+def _check_files(table: TableVersion, scan: FragmentReader) -> FragmentReader:
+    _check_fields(table, scan.fragment)
+    _check_sizes(table, scan.fragment)
+    scan.take_physical(np.zeros(0, np.int64))  # opens every file that columns are in, and finds these there
+    scan.deleted_rows()
+    return scan
 
 
 def _check_fields(table: TableVersion, fragment: FragmentMetadata) -> None:

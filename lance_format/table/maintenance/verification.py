@@ -9,6 +9,7 @@ Its commit makes no version; `lance_format.table.maintenance.repair` has the cha
 from __future__ import annotations
 
 import dataclasses
+import functools
 import uuid as uuids
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
@@ -18,6 +19,8 @@ import pyarrow as pa
 from lance_format.errors import LanceError
 from lance_format.file import SearchCache
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.object_store import map_together
+from lance_format.progress import Work, advance
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, has_checksum
@@ -214,14 +217,18 @@ class VerificationTask(ChangeTask[VerifiedFiles]):
     def run(self, table: TableVersion) -> VerifiedFiles:
         """See `ChangeTask`."""
         table = verifying(table)
-        checked = [_check_fragment(table, fragment) for fragment in self.fragments]
+        checked = []
+        found = map_together(table.store, functools.partial(_check_fragment, table), self.fragments)
+        for fragment, each in zip(self.fragments, found, strict=True):
+            checked.append(each)
+            advance(Work.CHECKING, fragment.physical_rows, fragment.known_bytes)
         findings = [finding for each in checked for finding in each.findings]
         damaged: dict[str, None] = {}
         for index in table.manifest.indices:
             if index.uuid == self.index_uuid:
-                found = list(check_index(table, index))
-                findings += found
-                if any(finding.repair for finding in found):
+                of_index = list(check_index(table, index))
+                findings += of_index
+                if any(finding.repair for finding in of_index):
                     damaged[index.uuid] = None
         if self.with_history:
             findings += _check_manifest(table)

@@ -6,11 +6,10 @@ are garbage. Its commit makes no version. Files that a task does not delete are 
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from collections.abc import Mapping, Sequence
 
-from lance_format.errors import InvalidInputError, VersionNotFoundError
+from lance_format.errors import InvalidInputError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.transaction.operations import Operation
 from lance_format.table.versions.cleanup.cleanup import begin_cleanup
@@ -82,10 +81,9 @@ class DeleteFilesTask(ChangeTask[DeletedFiles]):
         """Delete the files; see `execute`."""
         named: set[str] = set()
         history = table.history()
-        for version in history.names:
-            if version > self.known_version:
-                with contextlib.suppress(VersionNotFoundError):  # Another cleanup removed it since it was listed.
-                    named.update(named_files(history.load(version), table.directory))
+        later = (version for version in history.names if version > self.known_version)
+        for _, manifest in history.read_each(history.load, later):
+            named.update(named_files(manifest, table.directory))
         garbage = [file for file in self.files if not is_named(file.file, table.directory, named)]
         counts = no_counts()
         directories = remove_files(table.directory, garbage, counts, self.rate)

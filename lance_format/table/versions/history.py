@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from lance_format.errors import CorruptFileError, DatasetNotFoundError, LanceError, VersionNotFoundError
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.object_store import ObjectNotFoundError, ObjectStore
+from lance_format.object_store import ObjectNotFoundError, ObjectStore, map_together
 from lance_format.table.format.layout import (
     ManifestNaming,
     check_segment,
@@ -32,6 +32,8 @@ from lance_format.table.versions.listing import ManifestNames
 
 _MAX_TRANSACTION_BYTES = 1 << 30
 _MAX_HINT_BYTES = 1 << 12
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,28 @@ class History:
         """
         content, path = self._read(version)
         return _parse_both(self.directory, version, content, path)
+
+    def read_each(self, read: Callable[[int], _T], versions: Iterable[int]) -> Iterator[tuple[int, _T]]:
+        """Read versions in order, several at once where a request takes long.
+
+        Parameters
+        ----------
+        read : callable
+            Reads a version, as `load` does.
+        versions : iterable of int
+
+        Yields
+        ------
+        (int, T)
+            A version, and what was read; those that were removed since they were listed are left out.
+        """
+
+        def attempt(version: int) -> tuple[int, _T] | None:
+            with contextlib.suppress(VersionNotFoundError):
+                return version, read(version)
+            return None
+
+        return filter(None, map_together(self.directory.store, attempt, versions))
 
     def _read(self, version: int) -> tuple[bytes, str]:
         """Return the content and the path of the manifest of a version."""

@@ -1,4 +1,4 @@
-"""Whole fragments in order, of all kinds, local and in object stores; and compactions and indices, which read them."""
+"""Whole fragments in order, of all kinds; and the compactions and indices that read them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,6 @@ from lance_format import LanceDataset
 from lance_format.errors import ChecksumError
 from lance_format.file.reading.reader import FileReader
 from lance_format.table.fragments.whole_fragments import read_whole
-from tests.proxies import Proxy
-from tests.servers import ObjectServer
-
-LATENCY_SECONDS = 0.1
 
 
 def _rows(start: int, stop: int) -> pa.Table:
@@ -94,10 +90,10 @@ OPERATIONS: dict[str, Callable[[LanceDataset], object]] = {
 }
 
 
-def _small(uri: str | Path, options: dict[str, str] | None = None, *, is_changed: bool = True) -> LanceDataset:
+def _small(path: Path, *, is_changed: bool = True) -> LanceDataset:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.random.default_rng(0).random(600 * 8, np.float32)), 8)
     rows = _rows(0, 600).append_column("vector", vectors)
-    table = lance_format.write_dataset(rows, uri, max_rows_per_file=20, storage_options=options)
+    table = lance_format.write_dataset(rows, path, max_rows_per_file=20)
     if is_changed:
         table.delete("id % 20 = 3")
     return table
@@ -114,25 +110,6 @@ def test_small_fragments_are_read_together(name: str, tmp_path: Path, reads: lis
     assert table.to_table().to_pylist() == expected
     assert table.to_table(filter="id = 77 AND value > 1").num_rows == 1
     assert table.verify().problems == ()
-
-
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_objects_are_opened_at_the_same_time(name: str, s3_server: ObjectServer) -> None:
-    uri = s3_server.new_root()
-    expected = _small(uri, s3_server.options).to_table()
-    proxy = Proxy(s3_server.endpoint)
-    with proxy.running():
-        options = {**s3_server.options, "aws_endpoint": proxy.endpoint}
-        table = lance_format.dataset(uri, storage_options=options)
-        proxy.requests.clear()
-        proxy.latency_seconds = LATENCY_SECONDS
-        OPERATIONS[name](table)
-        proxy.latency_seconds = 0
-        read = sorted(request.arrived for request in proxy.requests if request.key.endswith(".lance"))
-        assert table.to_table() == expected
-    assert len(read) >= 30
-    together = [later - earlier < LATENCY_SECONDS / 2 for earlier, later in itertools.pairwise(read)]
-    assert sum(together) > 0.7 * len(together)
 
 
 @pytest.mark.parametrize("name", ["compact", "BTREE", "ZONEMAP"])

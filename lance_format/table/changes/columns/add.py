@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import uuid
 from collections.abc import Mapping, Sequence
 
@@ -13,6 +14,7 @@ from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.file import check_requests
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.object_store import map_together
 from lance_format.table.batches.fitting import plan_append
 from lance_format.table.changes.columns.batch_udf import BatchUDF
 from lance_format.table.changes.columns.column_source import (
@@ -32,6 +34,9 @@ from lance_format.table.transaction.operations import Merge
 from lance_format.table.versions.planned_change import ChangePlan, ChangeTask, run_change
 from lance_format.table.versions.table_version import Draft, TableVersion
 from lance_format.version import FileVersion
+
+_SMALL_BYTES = 4 * 1024 * 1024
+"""Maximum size of the files of fragments whose columns are computed at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +90,21 @@ class AddColumnsTask(ChangeTask[WidenedFragments]):
         """Write the columns; see `execute`."""
         draft = Draft(table, self.uuid)
         listed = table.manifest.fragments
-        made = {
-            position: add_data_file(draft, listed[position], self.source, self.added, self.batch_size)
-            for position in self.positions
-        }
+
+        def widen(position: int) -> FragmentMetadata:
+            return add_data_file(draft, listed[position], self.source, self.added, self.batch_size)
+
+        made: dict[int, FragmentMetadata] = {}
+        for are_many, group in itertools.groupby(self.positions, lambda position: self._is_small(listed[position])):
+            positions = list(group)
+            found = map_together(table.store, widen, positions) if are_many else map(widen, positions)
+            made.update(zip(positions, found, strict=True))
         self.source.finish()
         return WidenedFragments(self.number, self.uuid, made)
+
+    def _is_small(self, fragment: FragmentMetadata) -> bool:
+        """Return whether others may be computed at the same time, which then do not take much memory together."""
+        return self.source.in_any_order and 0 < fragment.known_bytes <= _SMALL_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,11 @@ class ColumnSource:
     row_columns: tuple[str, ...] = ()
     checkpoint: Checkpoint | None = None
 
+    @property
+    def in_any_order(self) -> bool:
+        """True if threads may compute the columns of several fragments at the same time; functions are the caller's."""
+        return not isinstance(self.compute, _Function | _Rows)
+
     def read(self, scan: FragmentReader, num_rows: int, batch_size: int) -> Iterator[tuple[pa.RecordBatch, LiveRows]]:
         """Yield the inputs of `compute` for the first rows of a fragment, and these rows; see `compute_columns`."""
         for batch, offsets in scan.read(0, num_rows, batch_size=batch_size):

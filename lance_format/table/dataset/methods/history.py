@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 from collections.abc import Iterator
 from typing import Any, Unpack
@@ -10,7 +9,7 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from lance_format.arguments import checked_methods
-from lance_format.errors import InvalidInputError, VersionNotFoundError
+from lance_format.errors import InvalidInputError
 from lance_format.progress import Report, Work, reported
 from lance_format.table.format.lineage import remember
 from lance_format.table.indices.building import IndexPlan
@@ -149,11 +148,8 @@ class DatasetHistory(OpenTable):
         """
         history = self._table.history()
         descent = Descent(self._table.directory)
-        found = []
-        for version in sorted(history.names, reverse=True):
-            with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
-                found.append(summarize(descent.check(history.load(version))))
-        return found[::-1]
+        latest_first = history.read_each(history.load, sorted(history.names, reverse=True))
+        return [summarize(descent.check(manifest)) for _, manifest in latest_first][::-1]
 
     def version_log(self, limit: int | None = None) -> Iterator[tuple[dict[str, Any], Transaction | None]]:
         """Yield this version and earlier ones of its branch, latest first, with their transactions.
@@ -180,10 +176,8 @@ class DatasetHistory(OpenTable):
         history = self._table.history()
         numbers = sorted((number for number in history.names if number <= self.version), reverse=True)
         descent = Descent(self._table.directory)
-        for version in numbers[:limit]:
-            with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
-                manifest, transaction = history.load_both(version)
-                yield summarize(descent.check(manifest)), transaction
+        for _, (manifest, transaction) in history.read_each(history.load_both, numbers[:limit]):
+            yield summarize(descent.check(manifest)), transaction
 
     def version_refs(self) -> list[dict[str, int]]:
         """Return the numbers of all versions without reading them, each as a dict of `version`."""
@@ -227,11 +221,7 @@ class DatasetHistory(OpenTable):
         """
         history = self._table.history()
         recent = sorted((number for number in history.names if number <= self.version), reverse=True)
-        found = []
-        for version in recent[:recent_transactions]:
-            with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it since it was listed.
-                found.append(history.load_transaction(version))
-        return found
+        return [found for _, found in history.read_each(history.load_transaction, recent[:recent_transactions])]
 
     def cleanup_old_versions(
         self,

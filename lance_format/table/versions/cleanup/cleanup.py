@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
-from lance_format.errors import InvalidInputError, LanceError, VersionNotFoundError
+from lance_format.errors import InvalidInputError, LanceError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.metadata_values import parse_unsigned
-from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, remove_empty_tree
+from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, map_together, remove_empty_tree
 from lance_format.progress import Work, expect
 from lance_format.table.format.duration import parse_duration
 from lance_format.table.format.file_kinds import classify
@@ -216,11 +217,7 @@ class _Cleanup:
         named = self._load_names()
         candidates = self._candidates(history)
         old, tagged = [], []
-        for version in history.names:
-            try:
-                manifest = history.load(version)
-            except VersionNotFoundError:  # Another cleanup removed it since it was listed.
-                continue
+        for version, manifest in history.read_each(history.load, history.names):
             self._seen.add(history.manifest_path(version))
             wanted = version in candidates and self._is_old(manifest)
             if wanted and version in named.tags:
@@ -278,11 +275,9 @@ class _Cleanup:
         self._protect_others(branch_roots(self._main))
 
     def _protect_history(self, history: History) -> None:
-        for version in history.names:
-            path = history.manifest_path(version)
-            if path not in self._seen:
-                with contextlib.suppress(VersionNotFoundError):  # It, or its branch, was removed since it was listed.
-                    self._protect(path, history.load(version), history.directory)
+        new = [version for version in history.names if history.manifest_path(version) not in self._seen]
+        for version, manifest in history.read_each(history.load, new):
+            self._protect(history.manifest_path(version), manifest, history.directory)
 
     def _protect(self, path: str, manifest: Manifest, directory: TableDirectory) -> None:
         self._seen.add(path)
@@ -307,10 +302,16 @@ class _Cleanup:
         """Delete manifests, oldest first, several at once."""
         pending: dict[int, bytes] = {}
         size = 0
-        for version in old:
+
+        def read(version: int) -> bytes | None:
             with contextlib.suppress(ObjectNotFoundError):  # Another cleanup was here.
-                pending[version] = self._store.read(history.manifest_path(version), MAX_MANIFEST_BYTES)
-                size += len(pending[version])
+                return self._store.read(history.manifest_path(version), MAX_MANIFEST_BYTES)
+            return None
+
+        for version, content in zip(old, map_together(self._store, read, old), strict=True):
+            if content is not None:
+                pending[version] = content
+                size += len(content)
             if len(pending) == _MAX_VERSIONS_AT_ONCE or size > _MAX_BYTES_AT_ONCE:
                 self._remove_manifests(history, pending)
                 pending, size = {}, 0
@@ -318,9 +319,8 @@ class _Cleanup:
 
     def _remove_manifests(self, history: History, contents: dict[int, bytes]) -> None:
         named = self._load_names().versions if contents else set()
-        for version in contents:
-            if version not in named:
-                self._store.delete(history.manifest_path(version))
+        paths = [history.manifest_path(version) for version in contents if version not in named]
+        deque(map_together(self._store, self._store.delete, paths), maxlen=0)
         named = self._load_names().versions if contents else set()
         for version, content in contents.items():
             path = history.manifest_path(version)

@@ -1,0 +1,77 @@
+"""Operations on many objects wait for several of them at the same time."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_format
+from lance_format import LanceDataset
+from tests.proxies import Proxy
+from tests.servers import ObjectServer
+
+LATENCY_SECONDS = 0.1
+NUM_FILES = 40
+
+OPERATIONS: dict[str, tuple[str, Callable[[LanceDataset], object]]] = {
+    "scan": ("data", lambda table: table.to_table()),
+    "compact": ("data", lambda table: table.optimize.compact_files()),
+    "BTREE": ("data", lambda table: table.create_scalar_index("id", "BTREE")),
+    "ZONEMAP": ("data", lambda table: table.create_scalar_index("id", "ZONEMAP")),
+    "BLOOMFILTER": ("data", lambda table: table.create_scalar_index("id", "BLOOMFILTER")),
+    "INVERTED": ("data", lambda table: table.create_scalar_index("text", "INVERTED")),
+    "IVF_FLAT": ("data", lambda table: table.create_index("vector", "IVF_FLAT", num_partitions=2)),
+    "add_columns": ("data", lambda table: table.add_columns({"double": "id * 2"})),
+    "alter_columns": ("data", lambda table: table.alter_columns({"path": "id", "data_type": pa.int32()})),
+    "data_stats": ("data", lambda table: table.stats.data_stats()),
+    "validate": ("data", lambda table: table.validate()),
+    "verify": ("data", lambda table: table.verify()),
+    "deep_clone": ("data", lambda table: table.deep_clone(f"{table.uri}-copy", table.version)),
+    "versions": ("_versions", lambda table: table.versions()),
+    "version_log": ("_versions", lambda table: list(table.version_log())),
+    "get_transactions": ("_versions", lambda table: table.get_transactions(NUM_FILES)),
+    "tracked_files": ("_versions", lambda table: table.tracked_files().read_all()),
+    "verify history": ("_versions", lambda table: table.verify()),
+    "cleanup": ("_versions", lambda table: table.cleanup_old_versions(datetime.timedelta(0))),
+}
+
+
+@pytest.fixture(scope="module")
+def proxy(s3_server: ObjectServer) -> Iterator[Proxy]:
+    made = Proxy(s3_server.endpoint)
+    with made.running():
+        yield made
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_several_requests_are_under_way(name: str, s3_server: ObjectServer, proxy: Proxy) -> None:
+    uri, (directory, operation) = s3_server.new_root(), OPERATIONS[name]
+    vectors = np.random.default_rng(0).random(NUM_FILES * 20 * 4, np.float32)
+    rows = pa.table(
+        {
+            "id": range(NUM_FILES * 20),
+            "text": [f"text {number}" for number in range(NUM_FILES * 20)],
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors), 4),
+        }
+    )
+    table = lance_format.write_dataset(rows, uri, max_rows_per_file=20, storage_options=s3_server.options)
+    for number in range(NUM_FILES if directory == "_versions" else 0):
+        table.update_config({"key": str(number)})
+    delayed = lance_format.dataset(uri, storage_options={**s3_server.options, "aws_endpoint": proxy.endpoint})
+    proxy.requests.clear()
+    proxy.latency_seconds = LATENCY_SECONDS
+    try:
+        operation(delayed)
+    finally:
+        proxy.latency_seconds = 0
+    read = [each.arrived for each in proxy.requests if f"/{directory}/" in each.key and each.method == "GET"]
+    assert delayed.to_table(["text", "vector"]) == rows.select(["text", "vector"])
+    assert delayed.to_table(["id"]).cast(pa.schema([("id", pa.int64())])) == rows.select(["id"])
+    assert len(read) >= NUM_FILES - 1  # The last version is known already.
+    together = [later - earlier < LATENCY_SECONDS / 2 for earlier, later in itertools.pairwise(sorted(read))]
+    assert sum(together) > 0.7 * len(together)
