@@ -12,6 +12,7 @@ import pytest
 import lance_format
 from connector.source.data_source import LanceDataSource
 from lance_format import LanceDataset, write_dataset
+from tests.spark.test_stream_reader import Stream
 
 
 def feed(path: str, **options: object) -> list[dict[str, Any]]:
@@ -21,6 +22,10 @@ def feed(path: str, **options: object) -> list[dict[str, Any]]:
     parts, worker = pickle.loads(pickle.dumps((reader.partitions(), reader)))
     rows = [row for part in parts for batch in worker.read(part) for row in batch.to_pylist()]
     return [{name: value for name, value in row.items() if name != "_commit_timestamp"} for row in rows]
+
+
+def streamed(path: str, **options: object) -> list[dict[str, Any]]:
+    return [row for batch in Stream(path, **options).batches() for row in batch]
 
 
 def change(kind: str, version: int, **values: object) -> dict[str, object]:
@@ -93,3 +98,29 @@ def test_an_append_needs_no_version_before_it(table: LanceDataset, path: str) ->
     table.insert({"a": [3], "b": [4]})
     table.cleanup_old_versions(retain_versions=1)
     assert feed(path, startingVersion=2) == [change("insert", 2, a=3, b=4)]
+
+
+@pytest.mark.parametrize("library", [lance, lance_format])
+def test_a_branch_begins_with_no_change(table: LanceDataset, path: str, library: Any) -> None:
+    table.update({"b": "7"}, "a = 1")
+    library.dataset(path).create_branch("trial", 2)
+    branch = lance_format.dataset(f"{path}/tree/trial")
+    branch.insert({"a": [3], "b": [4]})
+    expected = [change("insert", 3, a=3, b=4)]
+    for start in ({"startingVersion": 2}, {"startingTimestamp": "2020-01-01 00:00:00Z"}):
+        assert feed(path, branch="trial", **start) == expected
+        assert [row["a"] for row in streamed(path, branch="trial", readChangeFeed=True, **start)] == [3]
+
+
+def test_all_rows_of_version_1_are_new_in_a_branch(table: LanceDataset, path: str) -> None:
+    table.create_branch("trial", 1)
+    assert feed(path, branch="trial", startingVersion=1) == [change("insert", 1, a=1, b=2)]
+    assert streamed(path, branch="trial", startingVersion=1) == [{"a": 1, "b": 2}]
+
+
+def test_versions_that_keep_rows_need_no_version_before_them(table: LanceDataset, path: str) -> None:
+    table.insert({"a": [3], "b": [4]})
+    table.optimize.compact_files()
+    table.cleanup_old_versions(retain_versions=1)
+    table.insert({"a": [5], "b": [6]})
+    assert feed(path, startingVersion=3) == [change("insert", 4, a=5, b=6)]

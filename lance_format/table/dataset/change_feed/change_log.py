@@ -140,13 +140,16 @@ class ChangeLog:
         Returns
         -------
         list of int or None
-            Empty if it changed no row, as compactions and indices do. None if the version may have changed rows of
-            earlier ones: `find_changes` tells.
+            Empty if it changed no row, as compactions, indices and new branches do not. All rows of version 1 are new,
+            also if a branch or clone begins with it. None if the version may have changed rows of earlier ones:
+            `find_changes` tells.
         """
         manifest, transaction = self._load(version)
         operation = None if transaction is None else transaction.operation
-        if isinstance(operation, _KEEPS_ROWS) or (operation is not None and operation.name == _CLONE):
+        if isinstance(operation, _KEEPS_ROWS):
             return []
+        if operation is not None and operation.name == _CLONE:
+            return [] if version > 1 else list(manifest.fragments.ids)
         if not isinstance(operation, Append):
             return None
         num_new = len(operation.fragments)
@@ -184,12 +187,12 @@ class ChangeLog:
         Raises
         ------
         VersionNotFoundError
-            If the version or, unless it is an append, the one before it is not there.
+            If the version is not there, or the one before it, unless `added_fragments` tells what changed.
         NotSupportedError
             If two fragments of a version have the same id.
         """
         added = self.added_fragments(version)
-        if added and not dropped:
+        if added is not None and not dropped:
             return self._inserts(version, added)
         after, transaction = self._open(version), self._load(version)[1]
         before = self._open(version - 1) if version > 1 else _emptied(after)
