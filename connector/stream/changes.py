@@ -111,8 +111,8 @@ def check_feed(options: LanceOptions) -> None:
 
 
 def feed_schema(rows: StructType) -> StructType:
-    """Return the columns of the change feed of a table."""
-    return StructType([*rows, *CHANGE_FIELDS.values()])
+    """Return the columns of the change feed of a table. All are nullable, because earlier versions may lack them."""
+    return StructType([*rows.toNullable(), *CHANGE_FIELDS.values()])
 
 
 def describe_feed(dataset: LanceDataset, schema: StructType) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from connector.types.batches import to_spark
 from connector.types.column_names import find_name
 from connector.types.row_columns import ROW_FIELDS
 from connector.types.schemas import to_exchange_schema
-from lance_format import ChangeLog, LanceDataset, LanceField, VersionNotFoundError
+from lance_format import ChangeLog, LanceDataset, LanceField, SchemaMismatchError, VersionNotFoundError
 from lance_format.expressions import Expression, columns_of, nodes, parse
 from lance_format.lazy_dataclasses import dataclass
 
@@ -190,6 +190,12 @@ class ReadColumns:
         SchemaMismatchError
             If a column must not be null, and is.
         """
+        for field in self.schema:
+            if batch.num_rows and not field.nullable and field.name not in stored:
+                raise SchemaMismatchError(
+                    f"rows of a version before {self.version} lack the column {field.name!r}, which must not be null:"
+                    f" let it be null, as by ALTER TABLE … ALTER COLUMN {field.name} DROP NOT NULL; restart the stream"
+                )
         return to_spark(batch, to_exchange_schema(self.schema), stored)
 
 

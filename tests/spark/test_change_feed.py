@@ -11,7 +11,7 @@ import pytest
 
 import lance_format
 from connector.source.data_source import LanceDataSource
-from lance_format import LanceDataset, write_dataset
+from lance_format import LanceDataset, SchemaMismatchError, write_dataset
 from tests.spark.test_stream_reader import Stream
 
 
@@ -124,3 +124,23 @@ def test_versions_that_keep_rows_need_no_version_before_them(table: LanceDataset
     table.cleanup_old_versions(retain_versions=1)
     table.insert({"a": [5], "b": [6]})
     assert feed(path, startingVersion=3) == [change("insert", 4, a=5, b=6)]
+
+
+def test_earlier_versions_lack_columns_that_are_not_null(table: LanceDataset, path: str, *, stable: bool) -> None:
+    lance.dataset(path).add_columns({"c": "'x'"})
+    table.checkout_latest()
+    assert not table.schema.field("c").nullable
+    before, after = updated(stable)
+    expected = [
+        change("insert", 1, a=1, b=2, c=None),
+        change(before, 2, a=1, b=2, c=None),
+        change(after, 2, a=1, b=2, c="x"),
+    ]
+    assert feed(path, startingVersion=1) == expected
+    assert [row["c"] for row in streamed(path, readChangeFeed=True, startingVersion=1)] == [None, None, "x"]
+    with pytest.raises(
+        SchemaMismatchError, match="before 2 lack the column 'c', which must not be null: let it be null"
+    ):
+        streamed(path, startingVersion=1, ignoreChanges=True)
+    table.alter_columns({"path": "c", "nullable": True})
+    assert streamed(path, startingVersion=1, ignoreChanges=True)[0] == {"a": 1, "b": 2, "c": None}
