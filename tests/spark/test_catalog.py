@@ -672,6 +672,14 @@ def test_replace_where_refuses_what_it_cannot_do(catalog: Catalog) -> None:
     catalog.refuses("INSERT INTO @.t REPLACE WHERE length(name) = 2 SELECT 1, 'a'", "REPLACE WHERE|ilter")
     catalog.refuses("INSERT INTO @.t REPLACE WHERE id > 3 SELECT raise_error('no'), 'a'", "no")
     catalog.refuses("INSERT INTO @.t REPLACE WHERE nothing = 1 SELECT 1, 'a'", "nothing")
+    catalog.sql("CREATE TABLE @.texts (name STRING COLLATE UTF8_LCASE)")
+    for condition, shown in {
+        "name LIKE 'o%'": "name LIKE 'o%'",
+        "contains(name, 'o')": "name LIKE '%o%'",
+        "startswith(name, '')": "name LIKE '%'",
+        "name > 'owl'": "name > 'owl' is none",
+    }.items():
+        catalog.refuses(f"INSERT INTO @.texts REPLACE WHERE {condition} VALUES ('a')", f"and {shown}.* evaluates")
     with pytest.raises(PySparkException, match=r"dynamic.*REPLACE WHERE"):
         catalog.spark.range(1).selectExpr("id", "'x' AS name").writeTo(f"{catalog.name}.db.t").overwritePartitions()
     assert lance.dataset(catalog.path("t")).version == 1
