@@ -39,7 +39,7 @@ from pyspark.sql.types import (
 from pyspark.util import VersionUtils
 
 from connector.types.column_names import find_name
-from lance_format import LanceDataset, NotSupportedError
+from lance_format import InvalidInputError, LanceDataset, NotSupportedError
 
 TYPE_KEY = "spark:type"
 METADATA_KEY = "spark:metadata"
@@ -164,7 +164,7 @@ def declare_primary_key(dataset: LanceDataset, columns: Sequence[str]) -> None:
     Raises
     ------
     InvalidInputError
-        If there is no such column, or the table has a key already.
+        If there is no such column, one is named twice, none is named, or the table has a key already.
     NotSupportedError
         If a column has a collation.
     SchemaMismatchError
@@ -172,6 +172,8 @@ def declare_primary_key(dataset: LanceDataset, columns: Sequence[str]) -> None:
     """
     schema = dataset.schema
     names = [find_name(name, schema.names, case_sensitive=False) or name for name in columns]
+    if not names or len(set(names)) < len(names):
+        raise InvalidInputError(f"columns is {list(columns)!r}; one column or more, each once, is needed")
     for name in names:
         if name in schema.names:
             check_key_column(schema.field(name))

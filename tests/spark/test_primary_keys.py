@@ -126,6 +126,8 @@ def test_the_statement_of_the_peer_and_other_ways(catalog: Catalog) -> None:
         "ALTER TABLE @.t0 SET UNENFORCED PRIMARY KEY ()": "PARSE_SYNTAX_ERROR",
         "ALTER TABLE @.t0 SET UNENFORCED KEY (id)": "PARSE_SYNTAX_ERROR",
         f"CALL {catalog.name}.system.set_unenforced_primary_key('@.t0', array('c'))": "the table has a primary key",
+        f"CALL {catalog.name}.system.set_unenforced_primary_key('@.t5', array('id', 'ID'))": "one column or more, each",
+        "ALTER TABLE @.t5 ADD CONSTRAINT k PRIMARY KEY (id, id)": "one column or more, each once, is needed",
     }.items():
         catalog.refuses(statement, message)
 
