@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyspark.sql.types import DataType, DayTimeIntervalType, StructField, StructType, TimestampType
+from pyspark.sql.types import ArrayType, DataType, DayTimeIntervalType, StructField, StructType, TimestampType
 
 from connector.jobs import retrying
 from connector.jobs.running import run
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _ATTEMPTS = 5
+_FLAGS = {"true": True, "false": False}
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -113,14 +114,27 @@ class Parameter:
     default: str | None = "NULL"
 
     def parse(self, value: Any) -> Any:
-        """Return an argument as a Python value."""
+        """Return an argument as a Python value. NULL means the default.
+
+        Raises
+        ------
+        InvalidInputError
+            If an item of an array is NULL.
+        """
         if value is None:
-            return None
+            return self._default_value()
+        if isinstance(self.data_type, ArrayType) and None in value:
+            raise InvalidInputError(f"{self.name} is {value!r}; an array without NULL is needed")
         if isinstance(self.data_type, DayTimeIntervalType):
             return datetime.timedelta(microseconds=value)
         if isinstance(self.data_type, TimestampType):
             return _EPOCH + datetime.timedelta(microseconds=value)
         return value
+
+    def _default_value(self) -> str | bool | None:
+        if self.default is None or self.default == "NULL":
+            return None
+        return _FLAGS.get(self.default, self.default.strip("'"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +161,7 @@ class Procedure:
         Raises
         ------
         InvalidInputError
-            If there is no such argument.
+            If there is no such argument, or an item of an array is NULL.
         """
         names = [each.name for each in self.parameters]
         for name in arguments:

@@ -13,7 +13,7 @@ from connector.jobs.running import run
 from connector.procedures.declaring import Result, Target, columns
 from connector.stream.changes_reading import KEEP_VERSIONS
 from connector.stream.driver_streams import needed_version
-from lance_format import CleanupStats, LanceDataset
+from lance_format import CleanupStats, InvalidInputError, LanceDataset
 
 _COUNTS = tuple(field.name for field in dataclasses.fields(CleanupStats))
 SCHEMA = columns(**dict.fromkeys(_COUNTS, LongType()))
@@ -35,7 +35,16 @@ def vacuum(
     """Remove old versions and the files that only they need; see `LanceDataset.cleanup_old_versions`.
 
     Warns if a stream that runs in this driver has not read one of these versions.
+
+    Raises
+    ------
+    InvalidInputError
+        If an age or number is too small.
     """
+    if older_than is not None and older_than < datetime.timedelta(0):
+        raise InvalidInputError(f"older_than is {older_than}; an interval from 0 on is needed")
+    if before_version is not None and before_version < 1:
+        raise InvalidInputError(f"before_version is {before_version}; a whole number from 1 on is needed")
     dataset = target.open()
     conditions: dict[str, Any] = {
         "older_than": older_than,

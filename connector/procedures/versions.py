@@ -62,7 +62,15 @@ def _on_branch(target: Target, tag: str) -> LanceDataset:
 
 
 def history(target: Target, *, limit: int | None) -> Result:
-    """List versions, latest first, as the metadata table `history` does."""
+    """List versions, latest first, as the metadata table `history` does.
+
+    Raises
+    ------
+    InvalidInputError
+        If the limit is negative.
+    """
+    if limit is not None and limit < 0:
+        raise InvalidInputError(f"limit is {limit}; a whole number from 0 on is needed")
     table = TABLES["history"]
     rows = itertools.islice(table.rows(target.open()), limit)
     return Result(table.schema, list(rows))

@@ -37,7 +37,7 @@ _SWITCHES = ("with_position", "lower_case", "stem", "remove_stop_words", "ascii_
 _NEEDED = {
     "max_token_length": "a whole number of bytes, or None is needed",
     "min_ngram_length": "a number of characters from 1 to max_ngram_length is needed",
-    "max_ngram_length": "a number of characters is needed",
+    "max_ngram_length": "a number of characters from 1 on is needed",
     "base_tokenizer": f"one of {', '.join(SPLITTERS)} is needed",
     "language": f"one of {', '.join(LANGUAGES)} is needed",
     "custom_stop_words": "a list of words is needed",
@@ -165,7 +165,7 @@ class TokenRules:
         rules = cls(**known)
         problem = rules._problem() or ("language" if rules.language not in LANGUAGES else None)
         if problem is not None:
-            raise InvalidInputError(f"{problem} is {parameters.get(problem)!r}; {_NEEDED.get(problem, _NEEDED_SWITCH)}")
+            raise InvalidInputError(f"{problem} is {getattr(rules, problem)!r}; {_NEEDED.get(problem, _NEEDED_SWITCH)}")
         rules._check_known()
         return rules
 
@@ -196,6 +196,8 @@ class TokenRules:
         words = self.custom_stop_words
         if words is not None and not (isinstance(words, frozenset) and all(isinstance(word, str) for word in words)):
             names.append("custom_stop_words")
+        if not names and self.max_ngram_length < 1:
+            names.append("max_ngram_length")
         if not names and not 1 <= self.min_ngram_length <= self.max_ngram_length:
             names.append("min_ngram_length")
         return names[0] if names else None

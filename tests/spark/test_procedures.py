@@ -133,6 +133,15 @@ def test_failed_procedures_leave_nothing(catalog: Catalog, table: LanceDataset) 
         "delete_branch('@.t', 'no')": "VersionNotFoundError: ",
         "vacuum('@.t', retain_versions => 0)": "InvalidInputError: retain_versions is 0",
         "optimize('@.t.history')": "metadata table",
+        "vacuum('@.t', older_than => INTERVAL '-1' DAY)": "older_than is -1 day, .*; an interval from 0 on is needed",
+        "vacuum('@.t', before_version => 0)": "before_version is 0; a whole number from 1 on",
+        "history('@.t', limit => -1)": "limit is -1; a whole number from 0 on",
+        "optimize('@.t', order_by => array(NULL))": r"order_by is \[None\]; an array without NULL",
+        "set_unenforced_primary_key('@.t', array(NULL))": r"columns is \[None\]; an array without NULL",
+        "set_unenforced_primary_key('@.t', array())": r"columns is \[\]; one column or more",
+        "create_index('@.t', 'name', 'INVERTED', max_ngram_length => 0)": "max_ngram_length is 0; a number of char",
+        "create_index('@.t', 'name', 'INVERTED', max_ngram_length => 1)": "min_ngram_length is 3; a number of char",
+        "add_columns('@.t', '')": "source is ''; the name of a view or table is needed",
     }.items():
         catalog.refuses(f"{system}.{statement}", message)
     assert table.latest_version == 1
@@ -180,6 +189,7 @@ def test_indices(catalog: Catalog, table: LanceDataset) -> None:
     assert found.to_table(filter="id = 900").num_rows == 1
     assert call(catalog, "drop_index('@.t', 'n')") == [("n", 7)]
     assert [index.name for index in lance.dataset(table.uri).describe_indices()] == ["id_idx"]
+    assert call(catalog, "create_index('@.t', 'id', index_type => NULL, replace => NULL)")[0][2] == "ZoneMap"
 
 
 def test_statements_about_indices(catalog: Catalog, table: LanceDataset) -> None:
