@@ -537,6 +537,21 @@ def compare_with_parquet(spark: SparkSession, rows: pa.Table, path: str, queries
             assert sorted(found.to_pylist(), key=repr) == sorted(expected.to_pylist(), key=repr), query
 
 
+def test_spark_rounds_long_decimals_that_it_negates(planner: SparkSession, path: str) -> None:
+    long = [Decimal("-12345678901234567890123456789012345678"), Decimal("-42534926445391317751399269815157063876")]
+    rows = pa.table({"long": pa.array(long, pa.decimal128(38, 0)), "short": pa.array([1, -2], pa.decimal128(34, 2))})
+    lance_format.write_dataset(rows, path)
+    load(planner, path).createOrReplaceTempView("numbers")
+    rounded = [row[0] for row in rows_of(planner, "SELECT -long FROM numbers")]
+    assert rounded == [
+        Decimal(f"{digits}0000")
+        for digits in ("1234567890123456789012345678901235", "4253492644539131775139926981515706")
+    ]
+    assert rows_of(planner, "SELECT min(-long), max(abs(long)) FROM numbers") == [tuple(rounded)]
+    assert rows_of(planner, f"SELECT count(*) FROM numbers WHERE -long = {rounded[0]}") == [(1,)]
+    assert is_pushed(planner, "SELECT min(-short), max(abs(short)) FROM numbers")
+
+
 @pytest.mark.slow
 def test_dates_of_all_years(planner: SparkSession, path: str) -> None:
     days = [-(2**31) + 400, 2**31 - 1, 40_000_000, -12_687_795, 11_248_738, 0, None]

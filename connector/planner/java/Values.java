@@ -60,6 +60,8 @@ final class Values {
   private static final int FIRST_CLOCK_PART = 7;
   private static final Map UNITS = units();
   private static final int DIGITS_OF_DOUBLES = 15;
+  /** Of decimals that Spark negates. It rounds longer ones, also for their absolute values. */
+  private static final int DIGITS_OF_NEGATIONS = 34;
 
   private final Facts facts;
   private final Predicates predicates;
@@ -270,6 +272,7 @@ final class Values {
     DataType type = values.length == 0 ? null : values[0].type;
     boolean isNumber = type instanceof DecimalType || type instanceof DoubleType || type instanceof FloatType;
     if ((name.equals("-") || name.equals("ABS")) && values.length == 1) {
+      if (type instanceof DecimalType && ((DecimalType) type).precision() > DIGITS_OF_NEGATIONS) return null;
       return isNumber || Predicates.isWhole(type) ? node(name.equals("-") ? "NEGATE" : name, type, values, true) : null;
     }
     if (name.equals("COALESCE") || name.equals("GREATEST") || name.equals("LEAST")) {
