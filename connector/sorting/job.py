@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from connector.jobs.failures import explain
 from connector.jobs.requests import write_rows
 from connector.sorting.order import RowOrder
 from connector.sorting.source import KEY, SortedRewriteSource, SortRequest
@@ -47,6 +48,8 @@ def rewrite_sorted(
 
     Raises
     ------
+    LanceError
+        If the job fails, or a process that plans it.
     NotSupportedError
         If Spark would change the values of a column.
     RetryableCommitConflictError
@@ -66,7 +69,10 @@ def rewrite_sorted(
     num_rows = sum(each.count_rows() for each in dataset.get_fragments() if each.fragment_id in wanted)
     num_tasks = max(1, round(num_rows / (target_rows_per_fragment or _MAX_ROWS_PER_TASK)))
     description = f"sort fragments {min(wanted)}-{max(wanted)}"
-    rows = spark.read.format("lance").options(**request.to_options(SortedRewriteSource)).load()
+    try:
+        rows = spark.read.format("lance").options(**request.to_options(SortedRewriteSource)).load()
+    except Exception as error:
+        raise explain(error, description) from error
     keys = _keys(order)
     divided = rows.repartition(1) if num_tasks == 1 else rows.repartitionByRange(num_tasks, *keys)
     write_rows(spark, divided.sortWithinPartitions(*keys), request, SortedRewriteSource, description)

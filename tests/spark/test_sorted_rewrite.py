@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 
 import lance_format
+from connector.sorting.job import rewrite_sorted
 from connector.sorting.order import Term, parse_order
 from connector.sorting.zorder import ZOrder
 from connector.types.column_names import quoted
-from lance_format import LanceDataset
+from lance_format import LanceDataset, VersionNotFoundError
 from tests.spark.conftest import Catalog
 from tests.spark.test_jobs import jobs_of
 from tests.table.leftovers import leftovers
@@ -192,3 +193,13 @@ def _sortable(value: Any) -> Any:
     if value is None:
         return (0,)
     return (2,) if value != value else (1, value)
+
+
+def test_errors_of_the_plan_are_those_of_the_library(catalog: Catalog, table: LanceDataset) -> None:
+    """The driver asks another process for the columns to sort."""
+    order = parse_order(table.schema, ["id"], None)
+    lance_format.dataset(table.uri).update_config({"a": "b"})
+    lance_format.dataset(table.uri).cleanup_old_versions(versions=[table.version])
+    with pytest.raises(VersionNotFoundError, match=f"has no version {table.version}"):
+        rewrite_sorted(catalog.spark, table, [0], order)
+    assert leftovers(Path(table.uri)) == set()
