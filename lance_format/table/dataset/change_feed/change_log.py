@@ -149,7 +149,7 @@ class ChangeLog:
         if isinstance(operation, _KEEPS_ROWS):
             return []
         if operation is not None and operation.name == _CLONE:
-            return [] if version > 1 else list(manifest.fragments.ids)
+            return [] if version > 1 else sorted(manifest.fragments.ids)
         if not isinstance(operation, Append):
             return None
         num_new = len(operation.fragments)
