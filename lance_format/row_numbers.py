@@ -23,6 +23,15 @@ def distinct(numbers: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
     return ascending if is_first.all() else ascending[is_first]
 
 
+def positions_by_value(numbers: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.int64]]]:
+    """Return the distinct numbers, ascending, each with its positions, ascending."""
+    if not numbers.size:
+        return []
+    order = np.argsort(numbers, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
+    return [(int(numbers[group[0]]), group) for group in groups]
+
+
 def to_bitmap(numbers: npt.NDArray[np.integer], *, runs: bool = True) -> pyroaring.BitMap:
     """Return numbers from 0 to 2^32 - 1 as a bitmap.
 

@@ -75,3 +75,45 @@ def test_several_requests_are_under_way(name: str, s3_server: ObjectServer, prox
     assert len(read) >= NUM_FILES - 1  # The last version is known already.
     together = [later - earlier < LATENCY_SECONDS / 2 for earlier, later in itertools.pairwise(sorted(read))]
     assert sum(together) > 0.7 * len(together)
+
+
+@pytest.fixture(params=[False, True], ids=["addresses", "stable ids"])
+def with_deletions(request: pytest.FixtureRequest, s3_server: ObjectServer, proxy: Proxy) -> LanceDataset:
+    """A table whose fragments all have deleted rows; the first five also have moved ones if ids are stable."""
+    uri, options = s3_server.new_root(), s3_server.options
+    rows = pa.table({"id": range(NUM_FILES * 20), "x": [number % 7 for number in range(NUM_FILES * 20)]})
+    table = lance_format.write_dataset(
+        rows, uri, max_rows_per_file=20, storage_options=options, enable_stable_row_ids=request.param
+    )
+    table.create_scalar_index("id", "BTREE")
+    table.delete("id % 20 = 3")
+    table.update({"x": "100"}, where="id < 100 AND id % 20 = 4")
+    return lance_format.dataset(uri, storage_options={**options, "aws_endpoint": proxy.endpoint})
+
+
+def _deletion_files(proxy: Proxy) -> list[str]:
+    found = [request.key for request in proxy.requests if "/_deletions/" in request.key]
+    proxy.requests.clear()
+    return found
+
+
+def test_deleted_rows_are_read_once_and_of_the_rows_that_are_found(with_deletions: LanceDataset, proxy: Proxy) -> None:
+    table, is_stable = with_deletions, with_deletions.has_stable_row_ids
+    proxy.requests.clear()
+    assert table.to_table(filter="id IN (401, 403, 501)")["id"].to_pylist() == [401, 501]
+    first = _deletion_files(proxy)
+    assert len(first) == (7 if is_stable else 2)
+    assert table.to_table(filter="id IN (24, 23)").to_pylist() == [{"id": 24, "x": 100}]
+    assert len(_deletion_files(proxy)) == (0 if is_stable else 1)
+    assert table.take([390, 391, 0], ["id"])["id"].to_pylist() == [416, 417, 0]
+    again = _deletion_files(proxy)
+    assert table.take([390, 391, 0], ["id"])["id"].to_pylist() == [416, 417, 0]
+    assert table.to_table(filter="id IN (401, 403, 501)").num_rows == 2
+    assert not _deletion_files(proxy)
+    assert len(first) + len(again) <= 9
+    table.delete("id = 401")
+    proxy.requests.clear()
+    assert table.to_table(filter="id IN (401, 403, 501)")["id"].to_pylist() == [501]
+    assert len(_deletion_files(proxy)) <= 1
+    table.validate()
+    assert len({*_deletion_files(proxy)}) == NUM_FILES

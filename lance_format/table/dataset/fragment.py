@@ -30,7 +30,7 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.progress import FragmentWriteProgress
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import ROW_ID, LiveRows
-from lance_format.table.maintenance.validation import validate_fragment
+from lance_format.table.maintenance.validation import uncached, validate_fragment
 from lance_format.table.scan.choose import open_scanner
 from lance_format.table.scan.options import ScanKeywords, ScanOptions
 from lance_format.table.scan.projection import Columns, Filter
@@ -95,7 +95,7 @@ class LanceFragment(ScanMethods):
 
     def validate(self) -> None:
         """Check that the fragment's files exist and agree with the manifest; see `LanceDataset.validate`."""
-        validate_fragment(self._dataset._table, self._metadata)
+        validate_fragment(uncached(self._dataset._table), self._metadata)
 
     def data_files(self) -> list[DataFile]:
         """Return the files that hold the columns."""

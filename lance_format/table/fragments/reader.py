@@ -7,7 +7,8 @@ not deleted.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -19,7 +20,7 @@ from lance_format import masks
 from lance_format.datatypes import Schema
 from lance_format.file import BlobFile, SearchCache
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.object_store import ReadCounter
+from lance_format.object_store import ReadCounter, map_together
 from lance_format.table.format.base_paths import BasePath
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.table_directory import TableDirectory
@@ -92,13 +93,17 @@ class FragmentReader:
         return self.physical_rows() - self.num_deletions()
 
     def deleted_rows(self) -> RowOffsets:
-        """Read the offsets of the deleted rows, ascending."""
+        """Return the offsets of the deleted rows, ascending. They are read once, and cached: the file never changes."""
         deletion = self.fragment.deletion_file
         if deletion is None:
             return np.zeros(0, dtype=np.int64)
         if "deleted_rows" not in self.memory:
             holding = self.directory.holding(deletion, self.bases)
-            found = read_deleted_rows(holding, self.fragment, self.physical_rows())
+            key = (holding.path(deletion.path(self.fragment.id)), "deleted rows")
+            found = self.cache.get(key)
+            if not isinstance(found, np.ndarray):
+                found = read_deleted_rows(holding, self.fragment, self.physical_rows())
+                self.cache.put(key, found, found.nbytes)
             self.memory["deleted_rows"] = found
         rows: RowOffsets = self.memory["deleted_rows"]
         return rows
@@ -221,6 +226,13 @@ def to_physical(live: npt.NDArray[np.int64], deleted: RowOffsets) -> RowOffsets:
 def to_live(physical: RowOffsets, deleted: RowOffsets) -> RowOffsets:
     """Return the number of live rows before each of some ascending physical rows."""
     return physical - np.searchsorted(deleted, physical) if deleted.size else physical
+
+
+def load_deleted_rows(scans: Iterable[FragmentReader]) -> None:
+    """Let fragments read and remember their deleted rows, several at the same time where a request takes long."""
+    wanted = [scan for scan in scans if scan.fragment.deletion_file is not None]
+    if wanted:
+        deque(map_together(wanted[0].directory.store, FragmentReader.deleted_rows, wanted), maxlen=0)
 
 
 def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:

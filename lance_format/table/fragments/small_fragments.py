@@ -76,12 +76,12 @@ def read_small_fragments(
 
 def _live(scans: Sequence[FragmentReader], batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[RowOffsets]]:
     """Drop deleted rows; return the others, and their offsets in each fragment."""
-    offsets = [np.arange(scan.fragment.physical_rows) for scan in scans]
     if all(scan.fragment.deletion_file is None for scan in scans):
-        return batch, offsets
-    kept = [~np.isin(rows, scan.deleted_rows(), assume_unique=True) for scan, rows in zip(scans, offsets, strict=True)]
-    live = [rows[mask] for rows, mask in zip(offsets, kept, strict=True)]
-    return filter_rows(batch, pa.array(np.concatenate(kept))), live
+        return batch, [np.arange(scan.fragment.physical_rows) for scan in scans]
+    kept = [np.ones(scan.fragment.physical_rows, np.bool_) for scan in scans]
+    for mask, scan in zip(kept, scans, strict=True):
+        mask[scan.deleted_rows()] = False
+    return filter_rows(batch, pa.array(np.concatenate(kept))), [np.flatnonzero(mask) for mask in kept]
 
 
 def _read_alike(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 from collections import Counter
 
 import numpy as np
 
 from lance_format.errors import CorruptFileError, DatasetNotFoundError, LanceError
+from lance_format.file import SearchCache
 from lance_format.object_store import ObjectNotFoundError, map_together
 from lance_format.progress import Work, advance, expect
 from lance_format.table.format.fragment import FragmentMetadata
@@ -38,6 +40,7 @@ def validate(table: TableVersion) -> None:
     DatasetNotFoundError
         If a file is missing.
     """
+    table = uncached(table)
     check_fragment_ids(table)
     announce_checks(table)
     scans = [table.scan(fragment, table.manifest.schema) for fragment in table.manifest.fragments]
@@ -45,6 +48,11 @@ def validate(table: TableVersion) -> None:
         advance(Work.CHECKING, scan.physical_rows(), scan.fragment.known_bytes)
     if table.manifest.stable_row_ids:
         _check_lineage(table, scans)
+
+
+def uncached(table: TableVersion) -> TableVersion:
+    """Return a version that has nothing in its cache: what is there may have been lost in the storage since."""
+    return dataclasses.replace(table, cache=SearchCache())
 
 
 def check_fragment_ids(table: TableVersion) -> None:
@@ -88,13 +96,20 @@ def check_row_ids(table: TableVersion) -> None:
         If two rows have the same id.
     """
     known = []
-    for fragment in table.manifest.fragments if table.manifest.stable_row_ids else ():
-        with contextlib.suppress(LanceError):
-            scan = table.scan(fragment, table.manifest.schema)
-            ids = row_ids_of(scan)
-            if ids is not None:
-                known.append((fragment.id, ids, scan.deleted_rows()))
+    fragments = table.manifest.fragments if table.manifest.stable_row_ids else ()
+    scans = [table.scan(fragment, table.manifest.schema) for fragment in fragments]
+    for scan, ids in zip(scans, map_together(table.store, _live_ids, scans), strict=True):
+        if ids is not None:
+            known.append((scan.fragment.id, ids.runs(), scan.deleted_rows()))
     RowIdIndex(known)
+
+
+def _live_ids(scan: FragmentReader) -> RowIdSequence | None:
+    """Return the row ids of a fragment after its deleted rows were read; None if that fails."""
+    with contextlib.suppress(LanceError):
+        scan.deleted_rows()
+        return row_ids_of(scan)
+    return None
 
 
 def announce_checks(table: TableVersion) -> None:
@@ -146,7 +161,7 @@ def _check_lineage(table: TableVersion, scans: list[FragmentReader]) -> None:
         _check_given_out(table, fragment, ids)
         created_at_of(scan)
         last_updated_at_of(scan)
-        known.append((fragment.id, ids, scan.deleted_rows()))
+        known.append((fragment.id, ids.runs(), scan.deleted_rows()))
     RowIdIndex(known)
 
 

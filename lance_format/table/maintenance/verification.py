@@ -17,7 +17,6 @@ from dataclasses import field
 import pyarrow as pa
 
 from lance_format.errors import LanceError
-from lance_format.file import SearchCache
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import map_together
 from lance_format.progress import Work, advance
@@ -51,6 +50,7 @@ from lance_format.table.maintenance.validation import (
     announce_checks,
     check_fragment_ids,
     check_row_ids,
+    uncached,
     validate_fragment,
 )
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES
@@ -275,8 +275,7 @@ class VerificationPlan(ChangePlan[VerifiedFiles, VerificationReport]):
 
 def verifying(table: TableVersion) -> TableVersion:
     """Return a version that compares checksums, and has nothing in its cache, since what is cached is not read."""
-    directory = dataclasses.replace(table.directory, verifies=True)
-    return dataclasses.replace(table, directory=directory, cache=SearchCache())
+    return dataclasses.replace(uncached(table), directory=dataclasses.replace(table.directory, verifies=True))
 
 
 def plan_verification(table: TableVersion, *, split_size_bytes: int = DEFAULT_SPLIT_SIZE_BYTES) -> VerificationPlan:

@@ -7,14 +7,14 @@ deleted and moved rows, not on the number of all rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
 from lance_format.errors import CorruptFileError, InvalidInputError
-from lance_format.table.row_ids.row_id_sequence import RowIdSequence
 from lance_format.table.row_ids.runs import Positions, Runs, U64Array
 
+_NONE = np.zeros(0, np.int64)
 _MAX_ROWS = 2**32  # A row's address has 32 bits for its fragment, and 32 for its offset there.
 
 
@@ -23,7 +23,7 @@ class RowIdIndex:
 
     Parameters
     ----------
-    fragments : iterable of (int, RowIdSequence, int64[n])
+    fragments : sequence of (int, Runs, int64[n])
         For every fragment its id, the ids of its rows, and the ascending and distinct offsets of deleted rows. A moved
         row has its id in two fragments, and is deleted in one of them.
 
@@ -35,20 +35,24 @@ class RowIdIndex:
         If the deleted rows are not ascending offsets of the fragment.
     """
 
-    def __init__(self, fragments: Iterable[tuple[int, RowIdSequence, Positions]]) -> None:
-        starts, lengths, addresses = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
-        for fragment_id, sequence, deleted in fragments:
-            _check_fragment(fragment_id, len(sequence), deleted)
-            runs = sequence.runs()
-            offsets, live = runs.intervals_without(deleted)
-            starts.append(runs.take(offsets))
-            lengths.append(live)
-            addresses.append(row_addresses(np.full(offsets.size, fragment_id, np.int64), offsets))
-        unsorted = np.concatenate(starts)
-        order = np.argsort(unsorted, kind="stable")
-        self._starts: U64Array = unsorted[order]
-        self._lasts: U64Array = Runs(self._starts, np.concatenate(lengths)[order]).lasts()
-        self._addresses: U64Array = np.concatenate(addresses)[order]
+    def __init__(self, fragments: Sequence[tuple[int, Runs, Positions]]) -> None:
+        parts: list[Runs] = []
+        offsets: list[Positions] = [_NONE]
+        for fragment_id, runs, deleted in fragments:
+            _check_fragment(fragment_id, int(runs.lengths.sum()), deleted)
+            begins, live = runs.first_positions(), runs
+            if deleted.size:
+                begins, lengths = runs.intervals_without(deleted)
+                live = Runs(runs.take(begins), lengths)
+            parts.append(live)
+            offsets.append(begins)
+        owners = np.array([fragment_id for fragment_id, _, _ in fragments], np.int64)
+        unsorted = Runs.concatenate(parts)
+        order = np.argsort(unsorted.starts, kind="stable")
+        self._starts: U64Array = unsorted.starts[order]
+        self._lasts: U64Array = unsorted.lasts()[order]
+        holders = np.repeat(owners, [part.starts.size for part in parts])
+        self._addresses: U64Array = row_addresses(holders, np.concatenate(offsets))[order]
         self._check_distinct()
 
     @property
@@ -85,6 +89,26 @@ class RowIdIndex:
             positions = [self._addresses[first] + row_id - self._starts[first], self._addresses[first + 1]]
             described = " and ".join(f"row {int(x) % _MAX_ROWS} of fragment {int(x) >> 32}" for x in positions)
             raise CorruptFileError(f"the row id {row_id} is that of {described}")
+
+
+def sharing_ids(runs: Sequence[Runs]) -> set[int]:
+    """Return the positions of the fragments that may have a row id in common with another one, or twice.
+
+    Only their deleted rows have to be known to find rows by their ids: those that were moved away are among them.
+
+    Parameters
+    ----------
+    runs : sequence of Runs
+        The ids of the rows of each fragment.
+    """
+    owners = np.repeat(np.arange(len(runs)), [each.starts.size for each in runs])
+    starts, lengths = Runs.concatenate(runs)
+    order = np.argsort(starts, kind="stable")
+    lasts = Runs(starts, lengths).lasts()[order]
+    begins = np.ones(starts.size, np.bool_)
+    begins[1:] = starts[order][1:] > np.maximum.accumulate(lasts)[:-1]
+    group = np.cumsum(begins) - 1
+    return set(owners[order][np.bincount(group)[group] > 1].tolist())
 
 
 def row_addresses(fragment_ids: Positions, row_offsets: Positions) -> U64Array:

@@ -44,18 +44,18 @@ class Runs(NamedTuple):
     def values(self) -> U64Array:
         """Return all integers, `uint64[n]`."""
         values = np.arange(self.lengths.sum(), dtype=np.uint64)
-        values += np.repeat(self.starts - self._first_positions().astype(np.uint64), self.lengths)
+        values += np.repeat(self.starts - self.first_positions().astype(np.uint64), self.lengths)
         return values
 
     def take(self, positions: Positions) -> U64Array:
         """Return the integers at some positions, all of which exist."""
-        firsts = self._first_positions()
+        firsts = self.first_positions()
         run = np.searchsorted(firsts, positions, side="right") - 1
         return self.starts[run] + (positions - firsts[run]).astype(np.uint64)
 
     def slice(self, start: int, stop: int) -> Runs:
         """Return the runs of the positions from `start` up to `stop`."""
-        firsts = self._first_positions()
+        firsts = self.first_positions()
         begins, ends = np.maximum(firsts, start), np.minimum(firsts + self.lengths, stop)
         some = begins < ends
         return Runs(self.take(begins[some]), (ends - begins)[some])
@@ -68,7 +68,7 @@ class Runs(NamedTuple):
     def intervals_without(self, positions: Positions) -> tuple[Positions, Positions]:
         """Return the starts and lengths of the intervals that remain without some positions."""
         # Every run and every removed position ends one remaining interval, and starts the next one.
-        firsts = self._first_positions()
+        firsts = self.first_positions()
         begins = np.sort(np.concatenate((firsts, positions + 1)))
         lengths = np.sort(np.concatenate((firsts + self.lengths, positions))) - begins
         return begins[lengths > 0], lengths[lengths > 0]
@@ -77,7 +77,8 @@ class Runs(NamedTuple):
         """Return the last integer of every run."""
         return self.starts + (self.lengths - 1).astype(np.uint64)
 
-    def _first_positions(self) -> Positions:
+    def first_positions(self) -> Positions:
+        """Return the position of the first integer of every run."""
         return np.cumsum(self.lengths) - self.lengths
 
 

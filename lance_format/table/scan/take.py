@@ -13,12 +13,12 @@ import pyarrow as pa
 from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
-from lance_format.row_numbers import distinct
+from lance_format.row_numbers import positions_by_value
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.joined_take import take_fragments
-from lance_format.table.fragments.reader import to_physical
+from lance_format.table.fragments.reader import load_deleted_rows, to_physical
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_OFFSET, LiveRows
 from lance_format.table.scan.projection import Columns, Projection, plan_projection
 from lance_format.table.versions.row_places import find_addresses, find_row_ids
@@ -92,10 +92,11 @@ def locate_row_numbers(
     wanted = as_row_numbers(row_numbers, int(ends[-1]))
     owners = np.searchsorted(ends, wanted, side="right") - 1
     offsets = np.empty_like(wanted)
-    for number in distinct(owners):
-        mine = owners == number
-        deleted = table.scan(counted[int(number)], Schema(())).deleted_rows()
-        offsets[mine] = to_physical(wanted[mine] - ends[number], deleted)
+    groups = positions_by_value(owners)
+    scans = [table.scan(counted[number], Schema(())) for number, _ in groups]
+    load_deleted_rows(scans)
+    for (number, mine), scan in zip(groups, scans, strict=True):
+        offsets[mine] = to_physical(wanted[mine] - ends[number], scan.deleted_rows())
     return counted.columns.ids[owners], offsets
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_format import CorruptFileError, InvalidInputError
-from lance_format.table.row_ids.index import RowIdIndex, row_addresses
+from lance_format.table.row_ids.index import RowIdIndex, row_addresses, sharing_ids
 from lance_format.table.row_ids.row_id_sequence import RowIdSequence
 from lance_format.table.row_ids.segments import Array, EncodedArray, Range
 from tests.table.row_ids.test_row_id_sequence import LAST, distinct, ids, offsets
@@ -26,16 +26,30 @@ def test_live_rows_are_found_and_no_others(values: list[int], data: st.DataObjec
                 deleted.append(offset)
             else:
                 places[row_id] = (fragment_id, offset)
-        fragments.append((fragment_id, RowIdSequence.from_array(ids(*held)), offsets(*deleted)))
+        fragments.append((fragment_id, RowIdSequence.from_array(ids(*held)).runs(), offsets(*deleted)))
     asked = [*values, *values, 0, 1, 999, LAST, *(value + 1 for value in values if value < LAST)]
     fragment_ids, row_offsets = RowIdIndex(fragments).find(ids(*asked))
     expected = [places.get(row_id, (-1, -1)) for row_id in asked]
     assert list(zip(fragment_ids.tolist(), row_offsets.tolist(), strict=True)) == expected
 
 
+@given(st.lists(st.lists(st.integers(0, 30), max_size=6), max_size=6))
+def test_sequences_that_share_ids(held: list[list[int]]) -> None:
+    found = sharing_ids([RowIdSequence.from_array(ids(*each)).runs() for each in held])
+    for position, each in enumerate(held):
+        others = [value for other, values in enumerate(held) if other != position for value in values]
+        shares = len({*each}) < len(each) or not {*each}.isdisjoint(others)
+        assert not shares or position in found
+    apart = [
+        RowIdSequence.from_array(ids(*(100 * number + value for value in {*each}))).runs()
+        for number, each in enumerate(held)
+    ]
+    assert sharing_ids(apart) == set()
+
+
 def test_a_moved_row_is_found_where_it_lives() -> None:
-    original = (7, RowIdSequence.from_range(100, 10**9), offsets(5, 6))
-    moved = (9, RowIdSequence((Array(EncodedArray.of(ids(106, 105))), Range(10**9, 10**9 + 4))), NONE)
+    original = (7, RowIdSequence.from_range(100, 10**9).runs(), offsets(5, 6))
+    moved = (9, RowIdSequence((Array(EncodedArray.of(ids(106, 105))), Range(10**9, 10**9 + 4))).runs(), NONE)
     for fragments in ([original, moved], [moved, original]):
         fragment_ids, row_offsets = RowIdIndex(fragments).find(ids(105, 106, 107, 10**9 + 3, 99, 10**9 + 4))
         assert fragment_ids.tolist() == [9, 9, 7, 9, -1, -1]
@@ -43,7 +57,7 @@ def test_a_moved_row_is_found_where_it_lives() -> None:
 
 
 def test_a_full_fragment_with_the_highest_id() -> None:
-    index = RowIdIndex([(2**32 - 1, RowIdSequence.from_range(2**63, 2**63 + 2**32), NONE)])
+    index = RowIdIndex([(2**32 - 1, RowIdSequence.from_range(2**63, 2**63 + 2**32).runs(), NONE)])
     fragment_ids, row_offsets = index.find(ids(2**63, 2**63 + 2**32 - 1, 2**63 + 2**32))
     assert fragment_ids.tolist() == [2**32 - 1, 2**32 - 1, -1]
     assert row_offsets.tolist() == [0, 2**32 - 1, -1]
@@ -53,7 +67,11 @@ def test_a_full_fragment_with_the_highest_id() -> None:
 
 
 def test_no_rows() -> None:
-    for fragments in ([], [(3, RowIdSequence(), NONE)], [(3, RowIdSequence.from_range(4, 5), offsets(0))]):
+    for fragments in (
+        [],
+        [(3, RowIdSequence().runs(), NONE)],
+        [(3, RowIdSequence.from_range(4, 5).runs(), offsets(0))],
+    ):
         fragment_ids, row_offsets = RowIdIndex(fragments).find(ids(0, 4, LAST))
         assert fragment_ids.tolist() == row_offsets.tolist() == [-1, -1, -1]
         assert RowIdIndex(fragments).find(ids())[0].size == 0
@@ -62,8 +80,8 @@ def test_no_rows() -> None:
 @pytest.mark.parametrize("second", [[14], [3, 19], [99, 15]])
 def test_two_live_rows_of_one_id(second: list[int]) -> None:
     fragments = [
-        (4, RowIdSequence.from_range(10, 20), offsets(3)),
-        (6, RowIdSequence.from_array(ids(*second)), NONE),
+        (4, RowIdSequence.from_range(10, 20).runs(), offsets(3)),
+        (6, RowIdSequence.from_array(ids(*second)).runs(), NONE),
     ]
     taken = next(row_id for row_id in second if row_id in range(10, 20))
     place = f"row {second.index(taken)} of fragment 6"
@@ -73,7 +91,7 @@ def test_two_live_rows_of_one_id(second: list[int]) -> None:
 
 def test_one_id_twice_in_a_fragment() -> None:
     with pytest.raises(CorruptFileError, match="row id 5 is that of row 0 of fragment 4 and row 2 of fragment 4"):
-        RowIdIndex([(4, RowIdSequence.from_array(ids(5, 8, 5)), NONE)])
+        RowIdIndex([(4, RowIdSequence.from_array(ids(5, 8, 5)).runs(), NONE)])
 
 
 @pytest.mark.parametrize(
@@ -82,4 +100,4 @@ def test_one_id_twice_in_a_fragment() -> None:
 )
 def test_arguments_that_make_no_sense(fragment_id: int, deleted: np.ndarray) -> None:
     with pytest.raises(InvalidInputError, match="fragment"):
-        RowIdIndex([(fragment_id, RowIdSequence.from_range(0, 4), deleted)])
+        RowIdIndex([(fragment_id, RowIdSequence.from_range(0, 4).runs(), deleted)])
