@@ -1,12 +1,14 @@
 """Time and requests of operations on a table in S3, of this library and of pylance.
 
     python -m benchmarks.object_store --latency-ms 30
+    python -m benchmarks.object_store --files 100 --latency-ms 30
     python -m benchmarks.object_store --scans-gib 0.1 --latency-ms 30
     python -m benchmarks.object_store --scans-gib 4 --max-rows-per-file 1000000
 
 Both use the same server on this machine, behind a proxy that delays each request. Each operation opens the table again,
-and is run several times; the shortest time counts. With `--scans-gib` a table of this size is scanned instead, of one
-file and of fifty, or of files of some rows. The server is one of files then, which is no slower than its readers. Each
+and is run several times; the shortest time counts. With `--files` operations on all of many small files are run once,
+one after the other on one table. With `--scans-gib` a table of this size is scanned instead, of one file and of fifty,
+or of files of some rows. The server is one of files then, which is no slower than its readers. Each
 library scans in a separate process, whose first scan loads its code. The shortest of the other times counts, and the
 peak of resident memory above that after the import of the library.
 """
@@ -14,6 +16,7 @@ peak of resident memory above that after the import of the library.
 from __future__ import annotations
 
 import argparse
+import datetime
 import importlib
 import itertools
 import math
@@ -44,6 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--latency-ms", type=float, default=30.0)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--files", type=int, help="measure operations on a table of so many files")
     parser.add_argument("--scans-gib", type=float, help="measure scans of so many GiB")
     parser.add_argument("--max-rows-per-file", type=int, help="the size of the files of these scans")
     parser.add_argument("--scan", nargs=3, help=argparse.SUPPRESS)
@@ -52,12 +56,16 @@ def main() -> None:
         scan(*asked.scan, asked.runs)
     elif asked.scans_gib:
         compare_scans(asked)
+    elif asked.files:
+        rows = pa.table({"id": np.arange(100 * asked.files), "text": [f"text {n}" for n in range(100 * asked.files)]})
+        compare(rows, OPERATIONS_ON_ALL, asked.latency_ms, 1, max_rows_per_file=100, enable_stable_row_ids=True)
     else:
-        compare(asked)
+        compare(make_data(), OPERATIONS, asked.latency_ms, asked.runs)
 
 
-def compare(asked: argparse.Namespace) -> None:
-    data = make_data()
+def compare(
+    data: pa.Table, operations: dict[str, Operation], latency_ms: float, runs: int, **settings: int | bool
+) -> None:
     with s3() as server:
         proxy = Proxy(server.endpoint)
         with proxy.running():
@@ -65,14 +73,14 @@ def compare(asked: argparse.Namespace) -> None:
             found = []
             for library in (lance_format, lance):
                 uri = server.new_root()
-                library.write_dataset(data, uri, storage_options=options)
-                proxy.latency_seconds = asked.latency_ms / 1000
-                found.append([measure(proxy, library, uri, options, each, asked.runs) for each in OPERATIONS.values()])
+                library.write_dataset(data, uri, storage_options=options, **settings)
+                proxy.latency_seconds = latency_ms / 1000
+                found.append([measure(proxy, library, uri, options, each, runs) for each in operations.values()])
                 proxy.latency_seconds = 0
     columns = f"{'ms':>8}{'requests':>10}{'MiB':>8}"
     print(f"{'operation':<22}{columns}   pylance {columns}{'ratio':>8}")
     ratios = []
-    for name, ours, theirs in zip(OPERATIONS, *found, strict=True):
+    for name, ours, theirs in zip(operations, *found, strict=True):
         ratios.append(ours[0] / theirs[0])
         print(f"{name:<22}{shown(ours)}           {shown(theirs)}{ratios[-1]:>8.2f}")
     print(f"geometric mean of the ratios: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}")
@@ -167,6 +175,33 @@ OPERATIONS: dict[str, Operation] = {
     "all columns": lambda _library, table, _uri, _options: table.to_table(),
     "append": _append,
     "delete": lambda _library, table, _uri, _options: table.delete("id = 77"),
+}
+
+
+def _merge(_library: Any, table: Any, _uri: str, _options: dict[str, str]) -> object:
+    merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    return merge.execute(pa.table({"id": [503, 10**8], "text": ["changed", "new"]}))
+
+
+OPERATIONS_ON_ALL: dict[str, Operation] = {
+    "scan": lambda _library, table, _uri, _options: table.to_table(),
+    "count": lambda _library, table, _uri, _options: table.count_rows("id > 50"),
+    "data_stats": lambda _library, table, _uri, _options: table.stats.data_stats(),
+    "validate": lambda _library, table, _uri, _options: table.validate(),
+    "deep_clone": lambda _library, table, uri, options: table.deep_clone(
+        f"{uri}-copy", table.version, storage_options=options
+    ),
+    "delete": lambda _library, table, _uri, _options: table.delete("id % 10 = 5"),
+    "BTREE": lambda _library, table, _uri, _options: table.create_scalar_index("id", "BTREE"),
+    "ZONEMAP": lambda _library, table, _uri, _options: table.create_scalar_index("id", "ZONEMAP", name="zones"),
+    "INVERTED": lambda _library, table, _uri, _options: table.create_scalar_index("text", "INVERTED"),
+    "a row by the BTREE": lambda _library, table, _uri, _options: table.to_table(filter="id = 77"),
+    "take 80 rows": lambda _library, table, _uri, _options: table.take(list(range(0, 8000, 100))),
+    "merge": _merge,
+    "update": lambda _library, table, _uri, _options: table.update({"text": "'new'"}, where="id % 100 = 9"),
+    "add a column": lambda _library, table, _uri, _options: table.add_columns({"more": "id + 1"}),
+    "compact": lambda _library, table, _uri, _options: table.optimize.compact_files(),
+    "cleanup": lambda _library, table, _uri, _options: table.cleanup_old_versions(datetime.timedelta(0)),
 }
 
 

@@ -3,18 +3,21 @@
     python benchmarks/table.py [--fragments N] [--versions N]
 
 Both work in turn, seven times; the medians in milliseconds and their ratio (ours / pylance's, below 1 is faster) are
-printed. We sync what we commit to the disk, pylance does not; that is in our time of committing.
+printed. We sync what we commit to the disk, pylance does not; that is in our time of committing. What changes all
+fragments is done three times, on copies of the table, whose files are links.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import os
+import shutil
 import statistics
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,7 @@ import lance_format
 from lance_format.table.transaction.operations import Append
 
 _ROUNDS = 7
+_ROUNDS_ON_COPIES = 3
 _COMMITS = 20
 Run = Callable[[Any], object]
 
@@ -106,9 +110,30 @@ def _stale_append_of_pylance(path: str, version: int) -> None:
 _STALE_APPENDS = {lance_format: _stale_append, lance: _stale_append_of_pylance}
 
 
-def _print(title: str, cases: Sequence[tuple[str, Run]]) -> None:
-    for name, run in cases:
-        ours, theirs = _medians(run)
+_CHANGES: dict[str, Run] = {
+    "compact": lambda table: table.optimize.compact_files(),
+    "BTREE index": lambda table: table.create_scalar_index("a", "BTREE"),
+    "ZONEMAP index": lambda table: table.create_scalar_index("a", "ZONEMAP"),
+    "INVERTED index": lambda table: table.create_scalar_index("s", "INVERTED"),
+    "add a column": lambda table: table.add_columns({"b": "a + 1"}),
+}
+
+
+def _medians_of_changes(path: str, change: Run) -> tuple[float, float]:
+    times: dict[Any, list[float]] = {lance_format: [], lance: []}
+    for _ in range(_ROUNDS_ON_COPIES):
+        for library, spent in times.items():
+            copy = shutil.copytree(path, f"{path}-copy", copy_function=os.link)
+            table = library.dataset(copy)
+            start = time.perf_counter()
+            change(table)
+            spent.append(time.perf_counter() - start)
+            shutil.rmtree(copy)
+    return statistics.median(times[lance_format]) * 1e3, statistics.median(times[lance]) * 1e3
+
+
+def _print(title: str, cases: Iterable[tuple[str, tuple[float, float]]]) -> None:
+    for name, (ours, theirs) in cases:
         print(f"{title:16}{name:34}{ours:10.1f}{theirs:10.1f}{ours / theirs:8.2f}", flush=True)
 
 
@@ -120,13 +145,15 @@ def main() -> None:
     print(f"{'':50}{'ours':>10}{'pylance':>10}{'ratio':>8}")
     with tempfile.TemporaryDirectory() as directory:
         path = str(Path(directory) / "t")
+        title = f"{arguments.fragments} fragments"
         _many_fragments(path, arguments.fragments)
-        _print(f"{arguments.fragments} fragments", _cases(path))
-        _print(f"{arguments.fragments} fragments", _indexed_cases(path))
+        _print(title, ((name, _medians_of_changes(path, change)) for name, change in _CHANGES.items()))
+        _print(title, ((name, _medians(run)) for name, run in _cases(path)))
+        _print(title, ((name, _medians(run)) for name, run in _indexed_cases(path)))
     with tempfile.TemporaryDirectory() as directory:
         path = str(Path(directory) / "t")
         _many_versions(path, arguments.versions)
-        _print(f"{arguments.versions} versions", _cases(path))
+        _print(f"{arguments.versions} versions", ((name, _medians(run)) for name, run in _cases(path)))
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def test_row_ids() -> None:
         assert sequence.slice(7, 60).to_numpy().tolist() == row_ids[7:60].tolist()
         assert parse_row_ids(serialize_row_ids(sequence), num_rows) == sequence
         if np.unique(row_ids).size == num_rows:
-            _, offsets = RowIdIndex([(0, sequence, positions[:0])]).find(row_ids)
+            _, offsets = RowIdIndex([(0, sequence.runs(), positions[:0])]).find(row_ids)
             assert offsets.tolist() == positions.tolist()
     assert parsed > NUM_MUTATIONS // 60
 

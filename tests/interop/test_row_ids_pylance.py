@@ -106,7 +106,7 @@ def check_version(path: Path, version: int) -> None:
     for name, read in (("_rowid", row_ids), (CREATED, created), (UPDATED, updated)):
         values = [read(fragment).delete(deleted).to_numpy() for fragment, deleted in live]
         assert np.concatenate([np.zeros(0, np.uint64), *values]).tolist() == shown[name].to_pylist()
-    index = RowIdIndex((fragment.id, row_ids(fragment), deleted) for fragment, deleted in live)
+    index = RowIdIndex([(fragment.id, row_ids(fragment).runs(), deleted) for fragment, deleted in live])
     found = row_addresses(*index.find(shown["_rowid"].to_numpy()))
     assert found.tolist() == shown["_rowaddr"].to_pylist()
     gone = [row_ids(fragment).take(deleted) for fragment, deleted in live]

@@ -15,11 +15,11 @@ from lance_format.byte_io import ByteRange
 from lance_format.datatypes import Schema
 from lance_format.errors import LanceError
 from lance_format.file import SmallFile, can_read_together, read_small_files
-from lance_format.object_store import CountedStore, ReadableStore, ReadCounter
+from lance_format.object_store import CountedStore, ReadableStore, ReadCounter, map_together
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.fragments.column_parts import ColumnParts, column_parts
 from lance_format.table.fragments.deletion_file import RowOffsets
-from lance_format.table.fragments.reader import FragmentReader, filter_rows
+from lance_format.table.fragments.reader import FragmentReader, filter_rows, load_deleted_rows
 from lance_format.version import FileVersion
 
 MOST_ROWS = 1024
@@ -30,13 +30,12 @@ _MOST_BYTES = 16 * 1024
 
 
 def is_small(scan: FragmentReader) -> bool:
-    """Return whether a fragment may be read with others: its files are small and local."""
+    """Return whether a fragment may be read with others: its files are small."""
     fragment = scan.fragment
     return (
         0 < fragment.physical_rows <= MOST_ROWS
         and all(file.file_size_bytes for file in fragment.files)
         and fragment.known_bytes <= _MOST_BYTES
-        and not scan.directory.store.is_remote
         and all(_has_levels(file) for file in fragment.files)
     )
 
@@ -78,6 +77,7 @@ def _live(scans: Sequence[FragmentReader], batch: pa.RecordBatch) -> tuple[pa.Re
     """Drop deleted rows; return the others, and their offsets in each fragment."""
     if all(scan.fragment.deletion_file is None for scan in scans):
         return batch, [np.arange(scan.fragment.physical_rows) for scan in scans]
+    load_deleted_rows(scans)
     kept = [np.ones(scan.fragment.physical_rows, np.bool_) for scan in scans]
     for mask, scan in zip(kept, scans, strict=True):
         mask[scan.deleted_rows()] = False
@@ -90,11 +90,9 @@ def _read_alike(
     """Read fragments whose files hold the columns alike; see `read_small_fragments`."""
     if len(scans) < 2 or not parts.held or not all(map(can_read_together, parts.held.values())):
         return None
-    files = {}
-    for position, scan in scans.items():
-        loaded = _load(scan, list(parts.held), counter)
-        if loaded is not None:
-            files[position] = loaded
+    store, numbers = next(iter(scans.values())).directory.store, list(parts.held)
+    read = map_together(store, lambda scan: _load(scan, numbers, counter), scans.values())
+    files = {position: loaded for position, loaded in zip(scans, read, strict=True) if loaded is not None}
     pieces: list[pa.RecordBatch] = []
     for number, projections in enumerate(parts.held.values()):
         is_read, rows = read_small_files([loaded[number] for loaded in files.values()], projections)

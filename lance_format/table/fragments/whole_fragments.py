@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 
 from lance_format.datatypes import Schema
 from lance_format.object_store import ReadCounter
@@ -31,30 +32,41 @@ def read_whole(scans: Iterable[FragmentReader], schema: Schema, *, batch_size: i
     (pa.RecordBatch, list of LiveRows)
         Rows of one fragment, or of several.
     """
+    for are_small, some in itertools.groupby(scans, key=is_small):
+        if are_small:
+            for group in _groups(some, batch_size):
+                yield from _read_together(group, schema, batch_size)
+        else:
+            yield from _read_ahead(some, schema, batch_size)
+
+
+def _read_together(scans: Sequence[FragmentReader], schema: Schema, batch_size: int) -> Iterator[TakenRows]:
+    found = list(read_small_fragments(scans, schema, ReadCounter())) if len(scans) > 1 else []
+    if len(found) != 1 or len(found[0][0]) < len(scans):
+        yield from _read_ahead(scans, schema, batch_size)
+        return
+    _, batch, offsets = found[0]
+    if batch.num_rows:
+        yield batch, [LiveRows(scan, rows, 0) for scan, rows in zip(scans, offsets, strict=True)]
+
+
+def _read_ahead(scans: Iterable[FragmentReader], schema: Schema, batch_size: int) -> Iterator[TakenRows]:
     counter = ReadCounter()
     ahead = opened_ahead(((scan, None) for scan in scans), schema, counter, lambda _, scan, __: scan.physical_rows())
-    for group in _groups((scan for scan, _ in ahead), batch_size):
-        found = list(read_small_fragments(group, schema, counter)) if len(group) > 1 else []
-        if len(found) == 1 and len(found[0][0]) == len(group):
-            _, batch, offsets = found[0]
-            if batch.num_rows:
-                yield batch, [LiveRows(scan, rows, 0) for scan, rows in zip(group, offsets, strict=True)]
-            continue
-        for scan in group:
-            with scan.open(counter) as files:
-                stop = scan.physical_rows()
-                for batch, offsets_of in scan.read_range(files, schema, 0, stop, batch_size=batch_size):
-                    yield batch, [LiveRows(scan, offsets_of, 0)]
+    for scan, _ in ahead:
+        with scan.open(counter) as files:
+            for batch, offsets in scan.read_range(files, schema, 0, scan.physical_rows(), batch_size=batch_size):
+                yield batch, [LiveRows(scan, offsets, 0)]
 
 
 def _groups(scans: Iterable[FragmentReader], batch_size: int) -> Iterator[list[FragmentReader]]:
-    """Yield small fragments that follow each other and whose files hold the same fields together, others alone."""
+    """Yield fragments that follow each other and whose files hold the same fields, as many as are read together."""
     group: list[FragmentReader] = []
     num_rows = 0
     for scan in scans:
         size = scan.fragment.physical_rows
-        fits = group and len(group) < _MOST_TOGETHER and num_rows + size <= batch_size
-        if group and not (fits and is_small(scan) and is_small(group[0]) and _fields(scan) == _fields(group[0])):
+        is_full = len(group) == _MOST_TOGETHER or num_rows + size > batch_size
+        if group and (is_full or _fields(scan) != _fields(group[0])):
             yield group
             group, num_rows = [], 0
         group.append(scan)

@@ -197,6 +197,7 @@ def read_together(
         for number, (scan, ranges, _) in enumerate(fragments)
         if scan.fragment.physical_rows <= batch_size
         and is_small(scan)
+        and not scan.directory.store.is_remote
         and ranges.is_all_of(scan.fragment.physical_rows)
     ]
     if len(small) > 1:
