@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Set
 from typing import TypeAlias
 
 import numpy as np
@@ -14,7 +14,7 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.row_numbers import positions_by_value
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.fragments.deletion_file import RowOffsets
-from lance_format.table.fragments.reader import FragmentReader, load_deleted_rows
+from lance_format.table.fragments.reader import load_deleted_rows
 from lance_format.table.fragments.row_columns import row_ids_of
 from lance_format.table.row_ids.index import RowIdIndex, sharing_ids, split_addresses
 from lance_format.table.versions.table_version import TableVersion
@@ -33,13 +33,13 @@ class _KnownIds:
     fragments : FragmentList
         Of the version.
     index : RowIdIndex
-    unread : dict of int to FragmentReader
-        Fragments, by id, whose deleted rows are still in the index.
+    unread : frozenset of int
+        The ids of fragments whose deleted rows are still in the index.
     """
 
     fragments: FragmentList
     index: RowIdIndex
-    unread: dict[int, FragmentReader]
+    unread: frozenset[int]
 
     @classmethod
     def of(cls, table: TableVersion) -> _KnownIds:
@@ -54,22 +54,13 @@ class _KnownIds:
                 for position, (scan, ids) in enumerate(known)
             ]
         )
-        rest = [scan for position, (scan, _) in enumerate(known) if position not in shared]
-        return cls(
-            table.manifest.fragments,
-            index,
-            {scan.fragment.id: scan for scan in rest if scan.fragment.deletion_file is not None},
-        )
+        rest = (scan.fragment for position, (scan, _) in enumerate(known) if position not in shared)
+        unread = frozenset(fragment.id for fragment in rest if fragment.deletion_file is not None)
+        return cls(table.manifest.fragments, index, unread)
 
-    @property
-    def size_bytes(self) -> int:
-        """Size in memory, once all deleted rows are read."""
-        return self.index.size_bytes + 8 * int(self.fragments.columns.num_deleted_rows.clip(0).sum())
-
-    def find(self, row_ids: npt.NDArray[np.uint64]) -> tuple[RowOffsets, RowOffsets]:
+    def find(self, table: TableVersion, row_ids: npt.NDArray[np.uint64]) -> tuple[RowOffsets, RowOffsets]:
         """See `find_row_ids`."""
-        fragment_ids, offsets = self.index.find(row_ids)
-        return _without_deleted(fragment_ids, offsets, self.unread)
+        return _without_deleted(table, *self.index.find(row_ids), among=self.unread)
 
 
 def find_row_ids(table: TableVersion, row_ids: npt.NDArray[np.uint64]) -> tuple[RowOffsets, RowOffsets]:
@@ -89,11 +80,10 @@ def row_finder(table: TableVersion) -> FindRows:
         return functools.partial(find_addresses, table)
     key, fragments = (table.root, "row ids"), table.manifest.fragments
     cached = table.cache.get(key)
-    if isinstance(cached, _KnownIds) and cached.fragments is fragments:
-        return cached.find
-    known = _KnownIds.of(table)
-    table.cache.put(key, known, known.size_bytes)
-    return known.find
+    if not isinstance(cached, _KnownIds) or cached.fragments is not fragments:
+        cached = _KnownIds.of(table)
+        table.cache.put(key, cached, cached.index.size_bytes)
+    return functools.partial(cached.find, table)
 
 
 def find_addresses(table: TableVersion, addresses: npt.NDArray[np.uint64]) -> tuple[RowOffsets, RowOffsets]:
@@ -106,22 +96,22 @@ def find_addresses(table: TableVersion, addresses: npt.NDArray[np.uint64]) -> tu
         `fragment << 32 | offset in its files`.
     """
     fragment_ids, offsets = split_addresses(addresses)
-    scans: dict[int, FragmentReader] = {}
     for number, mine in positions_by_value(fragment_ids):
         fragment = table.manifest.fragment(number)
-        if fragment is None:
-            fragment_ids[mine] = -1
-            continue
-        scans[number] = table.scan(fragment, Schema(()))
-        fragment_ids[mine[offsets[mine] >= scans[number].physical_rows()]] = -1
-    return _without_deleted(fragment_ids, offsets, scans)
+        num_rows = 0 if fragment is None else table.scan(fragment, Schema(())).physical_rows()
+        fragment_ids[mine[offsets[mine] >= num_rows]] = -1
+    return _without_deleted(table, fragment_ids, offsets)
 
 
 def _without_deleted(
-    fragment_ids: RowOffsets, offsets: RowOffsets, scans: Mapping[int, FragmentReader]
+    table: TableVersion, fragment_ids: RowOffsets, offsets: RowOffsets, *, among: Set[int] | None = None
 ) -> tuple[RowOffsets, RowOffsets]:
-    """Replace the fragment ids and offsets of deleted rows by -1, of those fragments that are given by id."""
-    groups = [(scans[number], mine) for number, mine in positions_by_value(fragment_ids) if number in scans]
+    """Replace the fragment ids and offsets of deleted rows by -1, of all fragments or of some, given by id."""
+    groups = []
+    for number, mine in positions_by_value(fragment_ids):
+        fragment = table.manifest.fragment(number) if among is None or number in among else None
+        if fragment is not None:
+            groups.append((table.scan(fragment, Schema(())), mine))
     load_deleted_rows(scan for scan, _ in groups)
     for scan, mine in groups:
         fragment_ids[mine[np.isin(offsets[mine], scan.deleted_rows())]] = -1
