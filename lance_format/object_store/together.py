@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -41,7 +41,9 @@ def run_together(store: ObjectStore, calls: Sequence[Callable[[], _T]]) -> list[
             raise
 
 
-def map_together(store: ObjectStore, function: Callable[[_Item], _T], items: Iterable[_Item]) -> Iterator[_T]:
+def map_together(
+    store: ObjectStore, function: Callable[[_Item], _T], items: Iterable[_Item]
+) -> Generator[_T, None, None]:
     """Yield the results of a function in order. Where a request takes long, the next calls run meanwhile.
 
     The threads end with the last call, or with this generator.

@@ -175,7 +175,7 @@ def test_deletion_files(tmp_path: Path, num_rows: int) -> None:
     lance_format.dataset(path).delete("a % 4 = 0")
     (file,) = (path / "_deletions").iterdir()
     whole = file.read_bytes()
-    opened = lance_format.dataset(path, verify_checksums=False)
+    opened = lance_format.dataset(path, verify_checksums=False, metadata_cache_size_bytes=0)
     assert opened.to_table(["a"]).num_rows == num_rows * 3 // 4
     cut = [whole[:size] for size in range(0, len(whole), max(len(whole) // 200, 1))]
     damaged = [*cut, *list(mutations(whole, 3, NUM_MUTATIONS))[len(whole) :]]

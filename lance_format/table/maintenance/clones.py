@@ -83,8 +83,9 @@ def deep_clone(
     expect(Work.COPYING, sum(rows.values()), bytes_of(source.manifest.fragments))
     copies = _Copies(source.store, directory)
     slower = source.store if source.store.is_remote else directory.store
-    for path, size_bytes in map_together(slower, copies.copy, _files(source)):
-        advance(Work.COPYING, rows.get(path, 0), size_bytes)
+    with contextlib.closing(map_together(slower, copies.copy, _files(source))) as copied:
+        for path, size_bytes in copied:
+            advance(Work.COPYING, rows.get(path, 0), size_bytes)
     _create(directory, _copied_manifest(source))
 
 

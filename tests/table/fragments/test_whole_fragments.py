@@ -9,13 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import lance_format
 from lance_format import LanceDataset
 from lance_format.errors import ChecksumError
+from lance_format.file import LanceFileReader
 from lance_format.file.reading.reader import FileReader
 from lance_format.table.fragments.whole_fragments import read_whole
+from lance_format.table.indices.zones import zone_map_training
 
 
 def _rows(start: int, stop: int) -> pa.Table:
@@ -122,3 +125,20 @@ def test_a_damaged_fragment_is_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(ChecksumError, match=file.name):
         OPERATIONS[name](lance_format.dataset(tmp_path))
     assert lance_format.dataset(tmp_path).version == 1
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_the_rows_of_a_small_fragment_may_come_in_pieces(
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = pa.array([None if number % 5 == 1 else number for number in range(60)], pa.int64())
+    rows = pa.table({"id": range(60), "x": values})
+    table = lance_format.write_dataset(rows, tmp_path, max_rows_per_file=20, data_storage_version=version)
+    table.create_scalar_index("x", "ZONEMAP", "whole")
+    monkeypatch.setattr(zone_map_training, "_BATCH_ROWS", 7)
+    table.create_scalar_index("x", "ZONEMAP", "pieces")
+    whole, pieces = (sorted((tmp_path / "_indices" / index.uuid).iterdir()) for index in table._table.manifest.indices)
+    assert [path.name for path in whole] == [path.name for path in pieces]
+    for one, other in zip(whole, pieces, strict=True):
+        assert LanceFileReader(str(one)).read_all().to_table() == LanceFileReader(str(other)).read_all().to_table()
+    assert table.to_table(filter="x IS NULL") == rows.filter(pc.is_null(rows["x"]))

@@ -250,7 +250,7 @@ class DatasetHistory(OpenTable):
         delete_rate_limit : int, optional
             Maximum number of files to delete per second.
         delete_concurrency : int, optional
-            Ignored. Files are deleted one at a time.
+            Ignored. The store decides how many files are deleted at a time.
         progress : callable or bool, optional
             A function that is called with a `Progress`, or True for a bar.
         versions : iterable of int, optional

@@ -127,11 +127,19 @@ def _found_in(
 
 
 def _small(scans: Iterable[FragmentReader], schema: Schema) -> Iterator[tuple[FragmentReader, Iterable[_Rows]]]:
+    scan: FragmentReader | None = None
+    found: list[_Rows] = []
     for batch, parts in read_whole(scans, schema, batch_size=_BATCH_ROWS):
         start = 0
         for rows in parts:
-            yield rows.scan, [(batch.slice(start, rows.offsets.size), rows.offsets)]
+            if scan is not None and rows.scan is not scan:
+                yield scan, found
+                found = []
+            scan = rows.scan
+            found.append((batch.slice(start, rows.offsets.size), rows.offsets))
             start += rows.offsets.size
+    if scan is not None:
+        yield scan, found
 
 
 def _large(

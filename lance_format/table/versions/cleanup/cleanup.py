@@ -5,11 +5,11 @@ progress, and is deleted. A file that no version names may belong to a pending c
 old. Files with names that the table layer does not give are kept, and so are those that detached versions and other
 branches name, independent of their age.
 
-Concurrent changes. Manifests are deleted first, oldest first, so that no visible version lacks files, even after an
-interrupt. A writer that tags a version or starts a branch from it checks the version after the tag or the branch
-exists. Tags and branches are therefore listed again after manifests are deleted, and a manifest that was named in
-between is restored. Versions are listed again before files are deleted, and files of new ones are kept. The remaining
-race is a restore of a version while it is removed.
+Concurrent changes. Manifests are deleted first, the oldest ones before others, so that no visible version lacks files,
+even after an interrupt. A writer that tags a version or starts a branch from it checks the version after the tag or the
+branch exists. Tags and branches are therefore listed again after manifests are deleted, and a manifest that was named
+in between is restored. Versions are listed again before files are deleted, and files of new ones are kept. The
+remaining race is a restore of a version while it is removed.
 """
 
 from __future__ import annotations
@@ -299,7 +299,7 @@ class _Cleanup:
                 yield GarbageFile(info, file, known)
 
     def _remove_versions(self, history: History, old: Sequence[int]) -> None:
-        """Delete manifests, oldest first, several at once."""
+        """Delete manifests, some of the oldest at once."""
         pending: dict[int, bytes] = {}
         size = 0
 
