@@ -415,13 +415,8 @@ class LanceScanner:
         projection, pace, limited = self._projection, meter.pace, window.left is not None
         pruned = PrunedOnce(projection)
         late = LateColumns(self._stages, pace, meter.reads, may_wait=not limited)
-        ahead = opened_ahead(
-            fragments,
-            projection.filter_source,
-            meter.reads,
-            lambda *wanted: pruned.prune_ahead(*wanted).num_rows,
-            is_limited=limited,
-        )
+        source, reads = projection.filter_source, meter.reads
+        ahead = opened_ahead(fragments, source, reads, pruned.prune_ahead, is_limited=limited)
         with contextlib.ExitStack() as stack:
             for group in small_together(ahead, pace):
                 opened = []

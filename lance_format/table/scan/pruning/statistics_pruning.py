@@ -75,8 +75,8 @@ class PrunedOnce:
         self._found: dict[int, tuple[FragmentReader, RowRanges]] = {}
         """By identity: what is here is not freed, so that no other object takes its place."""
 
-    def prune_ahead(self, files: FragmentFiles, scan: FragmentReader, ranges: RowRanges) -> RowRanges:
-        """Find rows before they are asked for.
+    def prune_ahead(self, files: FragmentFiles, scan: FragmentReader, ranges: RowRanges) -> int:
+        """Find rows before they are asked for, and return their number.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class PrunedOnce:
         """
         found = prune(self._projection, files, ranges, scan.physical_rows())
         self._found[id(scan)] = scan, found
-        return found
+        return found.num_rows
 
     def rows(self, files: FragmentFiles, scan: FragmentReader, ranges: RowRanges) -> RowRanges:
         """Return the rows; called once per fragment. See `prune_ahead`.
