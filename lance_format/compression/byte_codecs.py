@@ -37,6 +37,8 @@ _ZSTD_MOST_BLOCK_BYTES = 128 * 1024
 _ZSTD_LEAST_BLOCK_BYTES = 4
 _ZSTD_DEFAULT_LEVEL = 3
 _UNKNOWN = -1
+MOST_EXPANSION = {LZ4: _LZ4_MOST_EXPANSION, ZSTD: _ZSTD_MOST_BLOCK_BYTES // _ZSTD_LEAST_BLOCK_BYTES}
+"""How many times its own size a compressed slice may have, by scheme."""
 _READ_BYTES = 1 << 20
 _MAX_TRUSTED_BYTES = 16 << 20
 """Limit of the allocation for the size that a frame states; more is decompressed incrementally."""

@@ -43,9 +43,11 @@ MIN_BYTES = 32 * 1024
 MIN_LONGEST_VALUE = 5
 """Minimum length of the longest string: shorter strings gain nothing."""
 
+SYMBOL_BYTES = 8
+"""Maximum size of the bytes that a code stands for."""
+
 _TABLE_BYTES = 2312
 _HEADER_BYTES = 8
-_SYMBOL_BYTES = 8
 _MAGIC = b"TSSF"
 _SWITCH = 3
 _LEAST_SAMPLE_BYTES = 16 * 1024
@@ -87,10 +89,10 @@ class SymbolTable:
         count = table[0]
         symbols = np.zeros(256, np.uint64)
         lengths = np.zeros(256, np.uint8)
-        end = _HEADER_BYTES + count * _SYMBOL_BYTES
+        end = _HEADER_BYTES + count * SYMBOL_BYTES
         symbols[:count] = np.frombuffer(table, "<u8", count, _HEADER_BYTES)
         lengths[:count] = np.frombuffer(table, np.uint8, count, end)
-        if count and not 1 <= lengths[:count].min() <= lengths[:count].max() <= _SYMBOL_BYTES:
+        if count and not 1 <= lengths[:count].min() <= lengths[:count].max() <= SYMBOL_BYTES:
             raise CorruptFileError("an FSST symbol has a length that is not 1 to 8")
         return cls(symbols, lengths, bool(table[_SWITCH] & 1))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Hashable, Iterator, Sequence
 
+from lance_format.compression.expansion import most_expansion
 from lance_format.data_block import Bytes, ValueShape, aligned
 from lance_format.errors import NotSupportedError
 from lance_format.proto import encodings_pb2
@@ -25,6 +26,9 @@ _FREE_FIELDS: dict[str, tuple[str, ...]] = {
     "constant_layout": ("inline_value",),
 }
 """Layouts that are decoded at once, by the name of the protobuf member, and fields in which they may differ."""
+
+_MOST_BYTES = 64 * 1024 * 1024
+"""Maximum size of the byte strings of several pages that are decoded at once."""
 
 
 def group_pages(pages: Sequence[PlacedPage]) -> list[list[int]]:
@@ -53,7 +57,7 @@ def _form_of(layout: encodings_pb2.PageLayout) -> Hashable:
 
 
 def decode_group(pages: Sequence[PlacedPage], data: Bytes, shape: ValueShape) -> Iterator[DecodedRows]:
-    """Decode all rows of the pages of one group, at once if possible.
+    """Decode all rows of the pages of one group, at once if possible, and if they cannot become large.
 
     Parameters
     ----------
@@ -67,6 +71,27 @@ def decode_group(pages: Sequence[PlacedPage], data: Bytes, shape: ValueShape) ->
     CorruptFileError, NotSupportedError
         If one of them is malformed, or cannot be read.
     """
+    for some in [pages] if shape.bits_per_offset is None else _bounded(pages):
+        yield from _decode_group(some, data, shape)
+
+
+def _bounded(pages: Sequence[PlacedPage]) -> Iterator[Sequence[PlacedPage]]:
+    """Divide pages of byte strings so that those of several never have more than `_MOST_BYTES`."""
+    most = _MOST_BYTES // most_expansion(pages[0].layout)
+    sizes = [sum(buffer.size for buffer in page.buffers) for page in pages]
+    if sum(sizes) <= most:
+        yield pages
+        return
+    start = num_bytes = 0
+    for position, size in enumerate(sizes):
+        if num_bytes + size > most and position > start:
+            yield pages[start:position]
+            start, num_bytes = position, 0
+        num_bytes += size
+    yield pages[start:]
+
+
+def _decode_group(pages: Sequence[PlacedPage], data: Bytes, shape: ValueShape) -> Iterator[DecodedRows]:
     first = _parse(pages[0], shape)
     if len(pages) > 1 and isinstance(first, MiniBlockPage | FullZipPage | ConstantPage):
         with contextlib.suppress(NotSupportedError):

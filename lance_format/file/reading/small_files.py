@@ -45,7 +45,7 @@ _Pages: TypeAlias = tuple[Sequence[_Column], bool]
 
 _ALIGNMENT = 64
 _MOST_BYTES = 64 * 1024 * 1024
-"""Maximum size of a column in memory."""
+"""Maximum size of the rows in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def read_small_files(
     found = [_open(file, columns) for file in files]
     opened = [(file, columns) for file, columns in zip(files, found, strict=True) if columns is not None]
     num_rows = sum(file.num_rows for file, _ in opened)
-    if opened and num_rows * max((leaf.slot_bytes for leaf, _ in leaves), default=0) <= _MOST_BYTES:
+    if opened and num_rows * sum(leaf.slot_bytes for leaf, _ in leaves) <= _MOST_BYTES:
         with contextlib.suppress(LanceError, OverflowError):
             arrays = _decode(opened, [leaf for leaf, _ in leaves])
             return [columns is not None for columns in found], _to_batch(arrays, projections, num_rows)
@@ -189,18 +189,25 @@ def _decode(opened: Sequence[tuple[SmallFile, _Pages]], leaves: Sequence[Leaf]) 
         pieces += [file.data, bytes(fill)]
         base += len(file.data) + fill
     data = np.frombuffer(b"".join(pieces), np.uint8)
-    return [_decode_leaf(found, leaf, data) for found, leaf in zip(pages, leaves, strict=True)]
+    arrays: list[pa.Array] = []
+    room = _MOST_BYTES
+    for found, leaf in zip(pages, leaves, strict=True):
+        arrays.append(_decode_leaf(found, leaf, data, room))
+        room -= arrays[-1].nbytes
+    return arrays
 
 
-def _decode_leaf(pages: Sequence[PlacedPage], leaf: Leaf, data: Bytes) -> pa.Array:
-    """Return the rows of a leaf in the order of its pages."""
+def _decode_leaf(pages: Sequence[PlacedPage], leaf: Leaf, data: Bytes, room: int) -> pa.Array:
+    """Return the rows of a leaf in the order of its pages, of at most `room` bytes."""
     groups = group_pages(pages)
     arrays: list[pa.Array] = []
     for group in groups:
         for decoded in decode_group([pages[position] for position in group], data, leaf.shape):
-            arrays += build_leaf(decoded, leaf)
-            if sum(array.nbytes for array in arrays) > _MOST_BYTES:
+            built = build_leaf(decoded, leaf)
+            room -= sum(array.nbytes for array in built)
+            if room < 0:
                 raise NotSupportedError(f"column {leaf.name!r} of these files is too large to be read at once")
+            arrays += built
     whole = concat(arrays)
     if len(groups) == 1:
         return whole

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -140,3 +142,37 @@ def test_a_value_that_the_rest_of_the_metadata_has_too(tmp_path: Path) -> None:
     assert all(is_read)
     assert rows is not None
     assert rows.column(0).to_pylist() == [value for value in [b"lanc", b"e.en", b"21.P", b"abcd"] for _ in range(300)]
+
+
+_WORDS = tuple(letter * 4000 for letter in "abc")
+
+
+@pytest.mark.parametrize(
+    ("values", "options"),
+    [
+        pytest.param(["x" * 60_000, "y" * 60_000] * 100, {}, id="lz4"),
+        pytest.param(["x" * 60_000, "y" * 60_000] * 100, {"lance-encoding:compression": "zstd"}, id="zstd"),
+        pytest.param(_WORDS[:1] * 1000, {}, id="constant"),
+    ],
+)
+def test_texts_that_become_large(values: Sequence[str], options: dict[str, str], tmp_path: Path) -> None:
+    field = pa.field("text", pa.string(), metadata=options)
+    table = pa.table([pa.array(values, pa.string())], pa.schema([field]))
+    files = [_write(tmp_path / "one.lance", table, "2.2")] * 64
+    assert len(files[0].data) < 16 * 1024 < table.nbytes
+    columns = _projections(files[0])
+    tracemalloc.start()
+    is_read, rows = read_small_files(files, columns)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert rows is None
+    assert not any(is_read)
+    assert peak < 160 << 20
+
+
+def test_columns_that_become_large_together(tmp_path: Path) -> None:
+    table = pa.table({f"c{number}": _WORDS[:1] * 100 for number in range(10)})
+    files = [_write(tmp_path / "one.lance", table, "2.2")] * 64
+    columns = _projections(files[0])
+    assert all(read_small_files(files, columns[:1])[0])
+    assert not any(read_small_files(files, columns)[0])
