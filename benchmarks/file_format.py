@@ -96,6 +96,8 @@ CASES: dict[str, Case] = {
     "short strings": lambda rng, rows: pa.table({"c": _strings(rng.integers(0, 10**7, rows), "value-%d")}),
     "long strings": lambda rng, rows: pa.table({"c": _strings(rng.integers(0, 10**7, rows // 20), _TEXT)}),
     "few distinct strings": lambda rng, rows: pa.table({"c": _strings(rng.integers(0, 50, rows), "category-%d")}),
+    "few long strings": lambda rng, rows: pa.table({"c": _strings(rng.integers(0, 100, rows // 20), _TEXT)}),
+    "sorted strings": lambda rng, rows: pa.table({"c": _strings(np.sort(rng.integers(0, 10**5, rows)), "value-%07d")}),
     "list<int32>": _lists,
     "struct": _structs,
     "vectors of 128 floats": _vectors,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.compression.samples import spread
+from lance_format.compression.samples import scatter, spread
 from lance_format.data_block import Counts, DataBlock, FixedWidthBlock
 from lance_format.kernels.compression import dictionary as kernels
 from lance_format.lazy_dataclasses import dataclass
@@ -26,6 +26,7 @@ MIN_VALUES = 100
 """Minimum number of values that is worth a dictionary."""
 
 _SAMPLED_VALUES = 4096
+_SAMPLED_BYTES = 1024 * 1024
 _ESTIMATION_STEPS = 30
 
 
@@ -43,8 +44,10 @@ def estimate_items(block: DataBlock) -> int:
     Of n values drawn from D equally frequent ones, D * (1 - exp(-n / D)) are distinct on average. The result is the D
     for which this equals the number found.
     """
-    size = min(block.num_values, _SAMPLED_VALUES)
-    chosen = spread(block.num_values, size)
+    affordable = _SAMPLED_BYTES * block.num_values // max(block.size_bytes, 1)
+    size = min(block.num_values, max(min(affordable, _SAMPLED_VALUES), MIN_VALUES))
+    chosen = spread(size, size) if size == block.num_values else scatter(block.num_values, size)
+    size = chosen.size
     sample = split(block.take(chosen), size)
     distinct = size if sample is None else sample.items.num_values
     if distinct == size or size == block.num_values:

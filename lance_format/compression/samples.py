@@ -1,4 +1,4 @@
-"""Places of samples of a page, spread evenly over it."""
+"""Places of samples of a page."""
 
 from __future__ import annotations
 
@@ -22,3 +22,24 @@ def spread(size: int, count: int) -> Counts:
     int64[count]
     """
     return np.arange(count, dtype=np.int64) * (size - 1) // max(count - 1, 1)
+
+
+def scatter(size: int, count: int) -> Counts:
+    """Return about `count` positions at random, always the same ones.
+
+    Values that are equal to one of their neighbours are found in such a sample as often as if they were shuffled. In
+    one that is spread evenly they are not: of runs of ten values each, every tenth value is another one.
+
+    Parameters
+    ----------
+    size : int
+        Number of values, at least 1.
+    count : int
+        Number of positions, at least 1.
+
+    Returns
+    -------
+    int64[…]
+        Ascending, and different.
+    """
+    return np.unique(np.random.default_rng(count).integers(0, size, count))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from lance_format.compression.choice.byte_strings import split_large
 from lance_format.compression.choice.strategy import chunks_shrink
+from lance_format.compression.dictionary import MIN_VALUES
 from lance_format.compression.options import CompressionOptions, StructuralEncoding
 from lance_format.data_block import (
     DataBlock,
@@ -104,10 +106,14 @@ def _encode_large_or_small(
     asked = options.structural_encoding
     large = asked is None and _has_large_values(values) and not chunks_shrink(values, options)
     has_ragged_bits = _has_ragged_bits(values)
-    if (asked is StructuralEncoding.FULL_ZIP or large) and not has_ragged_bits:
+    indexed = None
+    if large and isinstance(values, VariableWidthBlock):
+        indexed = split_large(values, visible_definition(levels, stack), options)
+    if (asked is StructuralEncoding.FULL_ZIP or (large and indexed is None)) and not has_ragged_bits:
         return full_zip.encode(_whole_bytes(values), levels, stack, num_rows, options)
+    block = values if indexed is None else indexed
     try:
-        return mini_block_writer.encode(values, levels, stack, num_rows, options=options, version=version)
+        return mini_block_writer.encode(block, levels, stack, num_rows, options=options, version=version)
     except (TooLargeForMiniBlockError, TooManyLevelsError) as error:
         if has_ragged_bits:
             raise NotSupportedError(
@@ -142,10 +148,12 @@ def _whole_bytes(values: DataBlock | FixedSizeListBlock) -> DataBlock | FixedSiz
 
 
 def _constant_pays(values: DataBlock, levels: LevelPair) -> bool:
-    """Return whether a constant page is smaller; its levels take two bytes each."""
+    """Return whether a constant page is smaller; its levels take two bytes each, but those beside a dictionary bits."""
     if levels.definition is None and levels.repetition is None:
         return True
-    return isinstance(values, VariableWidthBlock) or values.bits_per_value not in (1, 8, 16, 32, 64)
+    if isinstance(values, VariableWidthBlock):
+        return values.num_values < MIN_VALUES or values.longest > levels.num_levels
+    return values.bits_per_value not in (1, 8, 16, 32, 64)
 
 
 def _is_constant(values: DataBlock, valid: Validity | None, first: int) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lance_format.compression import registry
-from lance_format.compression.choice import fixed_width, strategy
+from lance_format.compression.choice import byte_strings, fixed_width, strategy
 from lance_format.compression.choice.pages import CompressedPage
 from lance_format.compression.codec import Context
 from lance_format.compression.options import ByteStreamSplitMode, CompressionOptions, Scheme
@@ -21,6 +21,8 @@ from tests.compression import blocks
 from tests.compression.chunks import decompress, place
 
 _VERSIONS = (FileVersion.V2_1, FileVersion.V2_2)
+_PLAIN = {b"lance-encoding:compression": b"none"}
+_LARGER = {b"lance-encoding:dict-max-size": b"10000000"}
 _schemes = st.sampled_from([None, *Scheme])
 
 
@@ -272,3 +274,23 @@ def test_numbers_of_runs_are_those_of_single_values(
         blocks.assert_same(by_runs.items, alone.items)
         for mine, other in zip(by_runs.compress_indices().buffers, alone.compress_indices().buffers, strict=True):
             np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize(
+    ("length", "options", "is_split"), [(1000, {}, True), (3000, {}, False), (3000, _LARGER, True)]
+)
+def test_dictionaries_of_large_values_are_small(length: int, options: dict[bytes, bytes], is_split: bool) -> None:
+    values = [b"%0*d" % (length, number % 500) for number in range(5000)]
+    block = blocks.block_of(values)
+    found = byte_strings.split_large(block, None, CompressionOptions.parse({**_PLAIN, **options}, "c"))
+    assert (found is not None) is is_split
+    if found is not None:
+        assert blocks.values_of(found.items.take(found.words)) == values
+
+
+def test_nulls_are_no_items() -> None:
+    values = [b"", b"one", b"", b"garbage", b"two", b"", b"one"] * 50
+    definition = np.array([1, 0, 1, 1, 0, 1, 0] * 50, np.uint16)
+    page = strategy.compress_page(blocks.block_of(values), definition, CompressionOptions(), FileVersion.V2_1)
+    assert page.dictionary is not None
+    assert page.dictionary.num_items == 2

@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
 from lance_format.compression import dictionary, fsst, general, variable
 from lance_format.compression.byte_codecs import ZSTD
 from lance_format.compression.choice import dictionaries, fixed_width
+from lance_format.compression.choice.nulls import spread_out
 from lance_format.compression.choice.pages import CompressedPage, PerValuePage
 from lance_format.compression.codec import CompressedChunks
+from lance_format.compression.dictionary import IndexedPage
 from lance_format.compression.options import CompressionOptions, Scheme
-from lance_format.data_block import VariableWidthBlock
+from lance_format.compression.samples import spread
+from lance_format.data_block import DictionaryBlock, VariableWidthBlock
 from lance_format.version import FileVersion
 
-# Assumed share of byte strings after FSST, for the comparison with a dictionary.
-_FSST_SHARE = 0.5
 _LARGE_VALUE_BYTES = 32 * 1024
+# A dictionary of values that are read one by one: as much as a few requests of its reader.
+_MAX_LARGE_ITEMS_BYTES = 1024 * 1024
+_SAMPLED_BYTES = 128 * 1024
 # Requested sizes from here on, which other writers may have set, do not fit chunk words of 16 bits.
 _SMALL_CHUNK_BYTES = 32 * 1024
 
 
-def compress(block: VariableWidthBlock, options: CompressionOptions, version: FileVersion) -> CompressedPage:
+def compress(
+    block: VariableWidthBlock,
+    definition: npt.NDArray[np.uint16] | None,
+    options: CompressionOptions,
+    version: FileVersion,
+) -> CompressedPage:
     """Compress the byte strings of a mini-block page in the smallest way, judged by estimates.
 
     Parameters
     ----------
     block : VariableWidthBlock
         At least one value.
+    definition : uint16[num_values] or None
+        0 for valid values, of which there is one; None if all are valid.
     options : CompressionOptions
     version : FileVersion
     """
-    offset_bytes = block.num_values * block.bits_per_offset // 8
-    bytes_per_item = (block.size_bytes + offset_bytes) / block.num_values
     tries_fsst = _tries_fsst(block, options)
-    without = offset_bytes + block.size_bytes * (_FSST_SHARE if tries_fsst else 1)
-    if dictionaries.can_win(block, bytes_per_item, without, None, options):
-        page = dictionary.split(block, dictionaries.max_items(block, bytes_per_item, without, options))
-        if page is not None:
-            indices = fixed_width.choose(page.indices, options)
-            items = page.items.size_bytes + page.items.num_values * block.bits_per_offset // 8
-            if indices.size_bytes + items < options.dict_size_ratio * without:
-                return fixed_width.compress_indexed(page, indices, options, version)
+    found = _try_dictionary(block, definition, _share_per_value if tries_fsst else _whole_share, options)
+    if found is not None:
+        return fixed_width.compress_indexed(*found, options, version)
     if tries_fsst:
         compressed = fsst.compress(block)
         if compressed is not None:
@@ -48,6 +58,87 @@ def compress(block: VariableWidthBlock, options: CompressionOptions, version: Fi
     if options.general_scheme is not None:
         chunks = general.compress(chunks, options.general_scheme, options.level)
     return CompressedPage(chunks, None)
+
+
+def split_large(
+    block: VariableWidthBlock, definition: npt.NDArray[np.uint16] | None, options: CompressionOptions
+) -> DictionaryBlock | None:
+    """Take byte strings that are better read one by one apart, if a dictionary pays.
+
+    It is kept small, since a reader of a single value needs all of it.
+
+    Parameters
+    ----------
+    block, definition, options
+        See `compress`.
+
+    Returns
+    -------
+    DictionaryBlock or None
+        None if the values are better stored as they are, each compressed for itself.
+    """
+    if options.dict_max_size is None:
+        options = replace(options, dict_max_size=_MAX_LARGE_ITEMS_BYTES)
+    found = _try_dictionary(block, definition, _share_per_value, options)
+    return None if found is None else DictionaryBlock(found[0].items, found[0].indices)
+
+
+def _share_per_value(block: VariableWidthBlock, options: CompressionOptions) -> float:
+    """Return the size of byte strings compressed one by one relative to their size, judged by a sample."""
+    count = max(min(block.num_values, _SAMPLED_BYTES * block.num_values // max(block.size_bytes, 1)), 1)
+    sample = block.take(spread(block.num_values, count))
+    small = compress_per_value(sample, has_nulls=False, options=options).values
+    return small.size_bytes / max(sample.size_bytes, 1)
+
+
+def _whole_share(_: VariableWidthBlock, __: CompressionOptions) -> float:
+    return 1
+
+
+def _try_dictionary(
+    block: VariableWidthBlock,
+    definition: npt.NDArray[np.uint16] | None,
+    measure: Callable[[VariableWidthBlock, CompressionOptions], float],
+    options: CompressionOptions,
+) -> tuple[IndexedPage, fixed_width.FixedWidthChoice] | None:
+    """Take byte strings apart; return them, and how their indices are compressed, or None if that does not pay.
+
+    Parameters
+    ----------
+    block, definition, options
+        See `compress`.
+    measure : callable
+        Returns the size of the values compressed otherwise, relative to their size.
+    """
+    present = block if definition is None else _only(block, definition == 0)
+    bytes_per_item = (present.size_bytes + _offset_bytes(present)) / present.num_values
+    without: float = block.size_bytes + _offset_bytes(block)
+    most = dictionaries.max_items(block, bytes_per_item, without, options)
+    expected = dictionaries.Expected.of(present, bytes_per_item, None) if most > 0 else None
+    if expected is None or not expected.pays(most, without, options):
+        return None
+    without = block.size_bytes * measure(present, options) + _offset_bytes(block)
+    most = dictionaries.max_items(block, bytes_per_item, without, options)
+    page = dictionary.split(present, most) if expected.pays(most, without, options) else None
+    if page is None:
+        return None
+    if definition is not None:
+        page = IndexedPage(page.items, spread_out(page.indices, definition))
+    indices = fixed_width.choose(page.indices, options)
+    items = page.items.size_bytes + page.items.num_values * block.bits_per_offset // 8
+    return (page, indices) if indices.size_bytes + items < options.dict_size_ratio * without else None
+
+
+def _only(block: VariableWidthBlock, chosen: npt.NDArray[np.bool_]) -> VariableWidthBlock:
+    """Return some byte strings, without a copy of their bytes if the others have none."""
+    sizes = np.diff(block.offsets)
+    if sizes[~chosen].any():
+        return block.take(np.flatnonzero(chosen))
+    return VariableWidthBlock(block.data, np.append(block.offsets[:-1][chosen], block.offsets[-1:]))
+
+
+def _offset_bytes(block: VariableWidthBlock) -> int:
+    return block.num_values * block.bits_per_offset // 8
 
 
 def _cut(block: VariableWidthBlock, options: CompressionOptions, version: FileVersion) -> CompressedChunks:

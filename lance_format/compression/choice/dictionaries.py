@@ -10,6 +10,7 @@ from lance_format.compression.choice.pages import CompressedDictionary
 from lance_format.compression.codec import CompressedChunks
 from lance_format.compression.options import CompressionOptions, Scheme
 from lance_format.data_block import DataBlock, VariableWidthBlock
+from lance_format.lazy_dataclasses import dataclass
 
 # Overhead of a dictionary besides its items: a buffer, and its description.
 _DICTIONARY_BYTES = 128
@@ -21,7 +22,7 @@ _WELL_PACKED = 0.75
 
 
 def max_items(block: DataBlock, bytes_per_item: float, without: float, options: CompressionOptions) -> int:
-    """Return the maximum number of items for which a dictionary pays.
+    """Return the maximum number of items for which a dictionary pays; 0 or less if none does.
 
     Parameters
     ----------
@@ -33,6 +34,8 @@ def max_items(block: DataBlock, bytes_per_item: float, without: float, options: 
         Size of the compressed values without a dictionary, in bytes.
     options : CompressionOptions
     """
+    if block.num_values < dictionary.MIN_VALUES:
+        return 0
     by_count = (block.num_values - 1) // options.dict_divisor
     by_size = int((options.dict_size_ratio * without - _DICTIONARY_BYTES) / max(bytes_per_item, 1))
     if options.dict_max_size is not None:
@@ -40,28 +43,51 @@ def max_items(block: DataBlock, bytes_per_item: float, without: float, options: 
     return min(by_count, by_size)
 
 
-def can_win(
-    block: DataBlock, bytes_per_item: float, without: float, num_runs: int | None, options: CompressionOptions
-) -> bool:
-    """Return whether a dictionary is likely to pay, and thus worth the time to build it.
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a dictionary is likely to have, judged by a sample of the values.
 
     Parameters
     ----------
-    block, bytes_per_item, without, options
-        See `max_items`.
-    num_runs : int or None
-        Number of runs of the values, if they are few.
+    num_items : int
+    size_bytes : float
+        The size of the items and of the indices.
     """
+
+    num_items: int
+    size_bytes: float
+
+    @classmethod
+    def of(cls, block: DataBlock, bytes_per_item: float, num_runs: int | None) -> Expected:
+        """Expect a dictionary.
+
+        Parameters
+        ----------
+        block, bytes_per_item
+            See `max_items`.
+        num_runs : int or None
+            Number of runs of the values, if they are few.
+        """
+        items = int(dictionary.estimate_items(block) / _ESTIMATE_SLACK)
+        indices = block.num_values * items.bit_length() / 8
+        if num_runs is not None:
+            items = min(items, num_runs)
+            indices = min(indices, num_runs * _BYTES_PER_INDEX_RUN)
+        return cls(items, items * bytes_per_item + indices)
+
+    def pays(self, most_items: int, without: float, options: CompressionOptions) -> bool:
+        """Return whether it is worth the time to build it; see `max_items`."""
+        return self.size_bytes < options.dict_size_ratio * without and self.num_items < most_items
+
+
+def can_win(
+    block: DataBlock, bytes_per_item: float, without: float, num_runs: int | None, options: CompressionOptions
+) -> bool:
+    """Return whether a dictionary is likely to pay; see `max_items` and `Expected.of`."""
     most = max_items(block, bytes_per_item, without, options)
-    if block.num_values < dictionary.MIN_VALUES or most <= 0:
+    if most <= 0:
         return False
-    items = int(dictionary.estimate_items(block) / _ESTIMATE_SLACK)
-    indices = block.num_values * items.bit_length() / 8
-    if num_runs is not None:
-        items = min(items, num_runs)
-        indices = min(indices, num_runs * _BYTES_PER_INDEX_RUN)
-    size = items * bytes_per_item + indices
-    return size < options.dict_size_ratio * without and items < most
+    return Expected.of(block, bytes_per_item, num_runs).pays(most, without, options)
 
 
 def compress_items(items: DataBlock, options: CompressionOptions, *, may_use_general: bool) -> CompressedDictionary:

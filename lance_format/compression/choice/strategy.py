@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from lance_format.compression import bitpacking, fixed_size_list, flat, general, packed_struct, rle
 from lance_format.compression.choice import byte_strings, fixed_width
+from lance_format.compression.choice.nulls import fill_nulls
 from lance_format.compression.choice.pages import CompressedPage, PerValuePage
 from lance_format.compression.codec import CompressedChunks
 from lance_format.compression.dictionary import IndexedPage
@@ -27,8 +28,6 @@ from lance_format.data_block import (
     ValueBlock,
     VariableWidthBlock,
 )
-from lance_format.kernels.compression import nulls as kernels
-from lance_format.memory import empty
 from lance_format.version import FileVersion
 
 _LEVEL_BITS = 16
@@ -58,13 +57,13 @@ def compress_page(
     if isinstance(block, PackedStructBlock):
         return CompressedPage(_compress_rows(packed_struct.compress(block), options), None)
     if isinstance(block, VariableWidthBlock):
-        return byte_strings.compress(block, options, version)
+        return byte_strings.compress(block, definition, options, version)
     if isinstance(block, DictionaryBlock):
-        indices = block.indices if definition is None else _fill_nulls(block.indices, definition)
+        indices = block.indices if definition is None else fill_nulls(block.indices, definition)
         page = IndexedPage(block.items, indices)
         return fixed_width.compress_indexed(page, fixed_width.choose(indices, options), options, version)
     if definition is not None:
-        block = _fill_nulls(block, definition)
+        block = fill_nulls(block, definition)
     return fixed_width.compress(block, options, version)
 
 
@@ -85,21 +84,6 @@ def chunks_shrink(block: DataBlock | FixedSizeListBlock, options: CompressionOpt
     begin = (rows.num_values - min(rows.num_values, max(_SAMPLED_BYTES // rows.bytes_per_value, 1))) // 2
     sample = flat.compress(rows.slice(begin, rows.num_values - begin))
     return general.compress(sample, options.general_scheme, options.level) is not sample
-
-
-def _fill_nulls(block: FixedWidthBlock, definition: npt.NDArray[np.uint16]) -> FixedWidthBlock:
-    """Replace nulls by the preceding value, so that they add no runs, bits or items."""
-    if block.bits_per_value == 1:
-        return block
-    first = int((definition == 0).argmax())
-    if block.bits_per_value in bitpacking.WORD_BITS:
-        values = block.words
-        out = empty(values.size, values.dtype)
-        kernels.fill_forward(values, definition, first, out)
-        return FixedWidthBlock(out.view(np.uint8), block.bits_per_value, block.num_values)
-    rows = block.data[: block.size_bytes].reshape(block.num_values, block.bytes_per_value).copy()
-    rows[definition != 0] = rows[first]
-    return FixedWidthBlock(rows.ravel(), block.bits_per_value, block.num_values)
 
 
 def compress_per_value(

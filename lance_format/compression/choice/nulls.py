@@ -1,0 +1,47 @@
+"""Values of nulls, which are arbitrary: those before them, so that they add no runs, bits or items."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_format.compression import bitpacking
+from lance_format.data_block import FixedWidthBlock
+from lance_format.kernels.compression import nulls as kernels
+from lance_format.memory import empty
+
+
+def fill_nulls(block: FixedWidthBlock, definition: npt.NDArray[np.uint16]) -> FixedWidthBlock:
+    """Replace nulls by the preceding value; those at the beginning by the first.
+
+    Parameters
+    ----------
+    block : FixedWidthBlock
+    definition : uint16[num_values]
+        0 for valid values, of which there is one.
+    """
+    if block.bits_per_value == 1:
+        return block
+    first = int((definition == 0).argmax())
+    if block.bits_per_value in bitpacking.WORD_BITS:
+        values = block.words
+        out = empty(values.size, values.dtype)
+        kernels.fill_forward(values, definition, first, out)
+        return FixedWidthBlock(out.view(np.uint8), block.bits_per_value, block.num_values)
+    rows = block.data[: block.size_bytes].reshape(block.num_values, block.bytes_per_value).copy()
+    rows[definition != 0] = rows[first]
+    return FixedWidthBlock(rows.ravel(), block.bits_per_value, block.num_values)
+
+
+def spread_out(valid: FixedWidthBlock, definition: npt.NDArray[np.uint16]) -> FixedWidthBlock:
+    """Return the values of all slots, given those that are not null; see `fill_nulls`.
+
+    Parameters
+    ----------
+    valid : FixedWidthBlock
+        Unsigned words, one for each 0 in `definition`.
+    definition : uint16[num_values]
+    """
+    words = np.zeros(definition.size, valid.words.dtype)
+    words[definition == 0] = valid.words
+    return fill_nulls(FixedWidthBlock(words.view(np.uint8), valid.bits_per_value, words.size), definition)
