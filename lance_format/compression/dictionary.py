@@ -19,6 +19,7 @@ import numpy.typing as npt
 from lance_format.compression.samples import scatter, spread
 from lance_format.data_block import Counts, DataBlock, FixedWidthBlock
 from lance_format.kernels.compression import dictionary as kernels
+from lance_format.kernels.jit import read_only
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 
@@ -91,14 +92,10 @@ def _index_bytes(
     indices: npt.NDArray[Any],
 ) -> int:
     """Number the distinct values; see `kernels.index_bytes`."""
-    if isinstance(block, FixedWidthBlock):
-        offsets: npt.NDArray[np.int64] = np.arange(block.num_values + 1, dtype=np.int64) * block.bytes_per_value
-        used = block.data[: block.size_bytes]
-    else:
-        offsets = block.offsets
-        used = block.data[: int(block.offsets[-1])]
-    data = block.data
-    if data.size < used.size + kernels.SLACK:
-        data = empty(used.size + kernels.SLACK, np.uint8)
-        data[: used.size], data[used.size :] = used, 0
-    return kernels.index_bytes(data, offsets, max_items, slots, empty(max_items, np.uint32), firsts, indices)
+    offsets = (
+        np.arange(block.num_values + 1, dtype=np.int64) * block.bytes_per_value
+        if isinstance(block, FixedWidthBlock)
+        else block.offsets
+    )
+    hashes = empty(max_items, np.uint32)
+    return kernels.index_bytes(read_only(block.data), offsets, max_items, slots, hashes, firsts, indices)

@@ -126,8 +126,9 @@ def build_array(
         return pa.nulls(num_values, arrow_type)
     if pa.types.is_dictionary(arrow_type):
         return _build_dictionaries(values, validity, num_values, arrow_type, shape)
+    items = None
     if isinstance(values, DictionaryBlock):
-        values = values.look_up()
+        items, values = values.items, values.look_up()
     if isinstance(values, FixedSizeListBlock):
         return _build_lists(values, validity, num_values, arrow_type)
     if isinstance(values, PackedStructBlock):
@@ -142,7 +143,9 @@ def build_array(
         if pa.types.is_decimal(arrow_type):
             check_read(array)
         return array
-    return _build_strings(values, validity, arrow_type, shape)
+    if isinstance(items, VariableWidthBlock) and items.size_bytes < values.size_bytes:
+        return _build_strings(values, validity, arrow_type, shape, distinct=items)
+    return _build_strings(values, validity, arrow_type, shape, distinct=values)
 
 
 def bytes_per_slot(arrow_type: pa.DataType) -> float:
@@ -251,11 +254,17 @@ def innermost(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def _build_strings(
-    values: VariableWidthBlock, validity: Validity | pa.Buffer | None, arrow_type: pa.DataType, shape: ValueShape
+    values: VariableWidthBlock,
+    validity: Validity | pa.Buffer | None,
+    arrow_type: pa.DataType,
+    shape: ValueShape,
+    *,
+    distinct: VariableWidthBlock,
 ) -> pa.Array:
+    """Build an array of byte strings, each of which is also one of `distinct`."""
     if values.bits_per_offset == shape.bits_per_offset:
         array = _build(arrow_type, values.num_values, validity, [values.offsets.view(np.uint8), values.data])
-        if arrow_type in _UTF8 and not is_utf8(values):
+        if arrow_type in _UTF8 and not is_utf8(distinct):
             check_read(array)
         return array
     if values.size_bytes > MAX_INT32:
@@ -263,7 +272,7 @@ def _build_strings(
     begin = int(values.offsets[0])
     data = values.data[begin : int(values.offsets[-1])]
     narrow = VariableWidthBlock(data, (values.offsets - begin).astype(np.int32))
-    return _build_strings(narrow, validity, arrow_type, shape)
+    return _build_strings(narrow, validity, arrow_type, shape, distinct=distinct)
 
 
 def _build(

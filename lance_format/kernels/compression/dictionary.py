@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
-from lance_format.kernels.words import equal_bytes, hash_bytes, load_word, mix, run_end, store_word
+from lance_format.kernels.words import copy_bytes, equal_bytes, hash_bytes, load_word, mix, run_end, store_word
 
 U8 = npt.NDArray[np.uint8]
 U32 = npt.NDArray[np.uint32]
@@ -20,12 +20,13 @@ I64 = npt.NDArray[np.int64]
 Words = npt.NDArray[Any]
 
 SLACK = 16
-"""Number of bytes read beyond the end of the values, and written beyond the end of the result."""
+"""Number of bytes written beyond the end of the result."""
 
 TOO_MANY = -1
 """Result of a kernel if there are more distinct values than allowed."""
 
 _HALF = np.uint64(32)
+_LONG = 128
 
 
 @kernel
@@ -81,7 +82,7 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, fi
 
     Parameters
     ----------
-    data : uint8[offsets[-1] + SLACK]
+    data : uint8[offsets[-1] or more]
         The byte strings.
     offsets : integer[num_values + 1]
         Byte offsets of the byte strings within `data`.
@@ -106,7 +107,8 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, fi
     for position in range(offsets.size - 1):
         start = np.int64(offsets[position])
         size = np.int64(offsets[position + 1]) - start
-        value = hash_bytes(data, start, size)
+        is_long = size >= _LONG or start + size + 8 > data.size
+        value = _hash_long(data, start, size) if is_long else hash_bytes(data, start, size)
         brief = np.uint32(value >> _HALF)
         slot = value & mask
         number = slots[slot]
@@ -114,8 +116,13 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, fi
             first = firsts[number]
             begin = np.int64(offsets[first])
             alike = hashes[number] == brief and np.int64(offsets[first + 1]) - begin == size
-            if alike and equal_bytes(data, begin, data, start, size):
-                break
+            if alike:
+                if is_long:
+                    alike = _equal_long(data, begin, start, size)
+                else:
+                    alike = equal_bytes(data, begin, data, start, size)
+                if alike:
+                    break
             slot = (slot + np.uint64(1)) & mask
             number = slots[slot]
         if number < 0:
@@ -128,6 +135,52 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, fi
             found += 1
         indices[position] = number
     return found
+
+
+@kernel
+def _hash_long(data: U8, start: int, size: int) -> np.uint64:
+    """Return the hash of a byte string behind which nothing is read; that of `hash_bytes` if it is short."""
+    value = np.uint64(size)
+    position, end = start, start + size
+    if size >= _LONG:  # Four hashes that do not wait for each other.
+        one, two, three = mix(value), value, mix(~value)
+        while position + 32 <= end:
+            value = mix(value ^ load_word(data, position))
+            one = mix(one ^ load_word(data, position + 8))
+            two = mix(two ^ load_word(data, position + 16))
+            three = mix(three ^ load_word(data, position + 24))
+            position += 32
+        value = mix(mix(mix(value) ^ one) ^ two) ^ three
+    while position + 8 <= end:
+        value = mix(value ^ load_word(data, position))
+        position += 8
+    if position < end:
+        tail = np.uint64(0)
+        for index in range(end - position):
+            tail |= np.uint64(data[position + index]) << np.uint64(8 * index)
+        value = mix(value ^ tail)
+    return value ^ (value >> _HALF)
+
+
+@kernel
+def _equal_long(data: U8, one: int, other: int, size: int) -> bool:
+    """Return whether two byte strings are equal, behind which nothing is read."""
+    end = one + size
+    while one + 32 <= end:
+        difference = load_word(data, one) ^ load_word(data, other)
+        difference |= load_word(data, one + 8) ^ load_word(data, other + 8)
+        difference |= load_word(data, one + 16) ^ load_word(data, other + 16)
+        difference |= load_word(data, one + 24) ^ load_word(data, other + 24)
+        if difference != 0:
+            return False
+        one += 32
+        other += 32
+    while one < end:
+        if data[one] != data[other]:
+            return False
+        one += 1
+        other += 1
+    return True
 
 
 @kernel
@@ -215,8 +268,7 @@ def gather_bytes(data: U8, offsets: Words, indices: Words, out: U8) -> int:
     """Look up byte strings by their numbers and copy them, one after the other.
 
     Most byte strings are short. Two words are copied of each one that does not end near the end of `data`, so that the
-    loop
-    does not branch on their sizes.
+    loop does not branch on their sizes.
 
     Parameters
     ----------
@@ -239,7 +291,9 @@ def gather_bytes(data: U8, offsets: Words, indices: Words, out: U8) -> int:
         number = np.uint64(indices[index])
         start = np.int64(offsets[number])
         size = np.int64(offsets[number + np.uint64(1)]) - start
-        if max(start + size + 8, start + 16) > data.size:
+        if size >= _LONG:
+            copy_bytes(data, start, size, out, written)
+        elif max(start + size + 8, start + 16) > data.size:
             for byte in range(size):
                 out[written + byte] = data[start + byte]
         else:

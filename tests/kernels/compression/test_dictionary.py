@@ -37,7 +37,7 @@ def test_words(dtype: type[np.unsignedinteger], runs: list[tuple[int, int]]) -> 
 @given(values=st.lists(st.binary(max_size=20) | st.sampled_from([b"", b"\0", b"\0\0"]), min_size=1, max_size=200))
 def test_byte_strings(values: list[bytes]) -> None:
     firsts, indices = _number(list(values))
-    data = np.frombuffer(b"".join(values) + bytes(kernels.SLACK), np.uint8)
+    data = np.frombuffer(b"".join(values), np.uint8)
     offsets = np.cumsum([0, *map(len, values)]).astype(np.int32)
     most = len(firsts)
     found_firsts, found = np.empty(most, np.int64), np.empty(len(values), np.uint32)
@@ -51,3 +51,19 @@ def test_byte_strings(values: list[bytes]) -> None:
     out = np.empty(len(expected) + kernels.SLACK, np.uint8)
     assert kernels.gather_bytes(data, offsets, picks, out) == len(expected)
     assert out[: len(expected)].tobytes() == expected
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 31, 33, 127, 128, 135, 160, 300])
+def test_byte_strings_that_differ_in_one_byte(size: int) -> None:
+    text = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+    values = np.repeat(text[np.newaxis], size + 1, axis=0)
+    values[np.arange(size), np.arange(size)] ^= 1
+    # The last ones end where the array does, and are read otherwise.
+    for order in (np.arange(size + 1), np.arange(size, -1, -1)):
+        data = np.concatenate([values[order], values[order]]).ravel()
+        offsets = np.arange(0, data.size + 1, size)
+        firsts, found = np.empty(size + 1, np.int64), np.empty(2 * size + 2, np.uint32)
+        hashes = np.empty(size + 1, np.uint32)
+        assert kernels.index_bytes(data, offsets, size + 1, _slots(size + 1), hashes, firsts, found) == size + 1
+        assert found.tolist() == [*range(size + 1)] * 2
+        assert np.unique(hashes).size == size + 1
