@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import threading
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -12,7 +14,8 @@ import pytest
 
 import lance_format
 from lance_format import LanceDataset
-from tests.proxies import Proxy
+from lance_format.errors import LanceError
+from tests.proxies import Fault, Proxy, Request
 from tests.servers import ObjectServer
 
 LATENCY_SECONDS = 0.1
@@ -75,6 +78,38 @@ def test_several_requests_are_under_way(name: str, s3_server: ObjectServer, prox
     assert len(read) >= NUM_FILES - 1  # The last version is known already.
     together = [later - earlier < LATENCY_SECONDS / 2 for earlier, later in itertools.pairwise(sorted(read))]
     assert sum(together) > 0.7 * len(together)
+
+
+FAILING: dict[str, Callable[[LanceDataset], object]] = {
+    **{name: OPERATIONS[name][1] for name in ("scan", "compact", "BTREE", "ZONEMAP", "INVERTED")},
+    "filter": lambda table: table.to_table(filter="id % 7 = 1"),
+    "update": lambda table: table.update({"text": "'new'"}, "id % 2 = 0"),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_kept_error_keeps_no_threads(name: str, s3_server: ObjectServer, proxy: Proxy) -> None:
+    uri = s3_server.new_root()
+    rows = pa.table({"id": range(NUM_FILES * 20), "text": ["text"] * NUM_FILES * 20})
+    lance_format.write_dataset(rows, uri, max_rows_per_file=20, storage_options=s3_server.options)
+    table = lance_format.dataset(uri, storage_options={**s3_server.options, "aws_endpoint": proxy.endpoint})
+    num_read = itertools.count()
+
+    def refuse(request: Request) -> Fault | None:
+        is_read = request.method == "GET" and "/data/" in request.key
+        return Fault(403) if is_read and next(num_read) > 2 else None
+
+    with proxy.failing(refuse), pytest.raises(LanceError) as kept:
+        FAILING[name](table)
+    deadline = time.monotonic() + 10
+    while _reading_threads() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert _reading_threads() == []
+    assert "access denied" in str(kept.value)  # Its traceback has the variables of all calls.
+
+
+def _reading_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith(("lance-open", "lance-io"))]
 
 
 @pytest.fixture(params=[False, True], ids=["addresses", "stable ids"])

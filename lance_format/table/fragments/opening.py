@@ -9,7 +9,7 @@ import contextlib
 import functools
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Generic, TypeAlias, TypeVar
 
@@ -51,10 +51,11 @@ def opened_ahead(
     num_wanted: Callable[[FragmentFiles, FragmentReader, Rows], int],
     *,
     is_limited: bool = False,
-) -> Iterator[Wanted[Rows]]:
+) -> Generator[Wanted[Rows], None, None]:
     """Yield fragments in order. On object stores the files of the next ones are opened at the same time.
 
-    An error of a fragment is raised by those who read it, and never for a fragment that is not needed.
+    An error of a fragment is raised by those who read it, and never for a fragment that is not needed. The threads end
+    with this generator: who keeps it in a variable closes it, as the traceback of an error keeps all variables.
 
     Parameters
     ----------

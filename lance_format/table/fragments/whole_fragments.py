@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 
 from lance_format.datatypes import Schema
 from lance_format.object_store import ReadCounter
@@ -16,7 +17,7 @@ from lance_format.table.fragments.small_fragments import is_small, read_small_fr
 _MOST_TOGETHER = 64
 
 
-def read_whole(scans: Iterable[FragmentReader], schema: Schema, *, batch_size: int) -> Iterator[TakenRows]:
+def read_whole(scans: Iterable[FragmentReader], schema: Schema, *, batch_size: int) -> Generator[TakenRows, None, None]:
     """Read some columns of the live rows of fragments.
 
     Parameters
@@ -52,11 +53,12 @@ def _read_together(scans: Sequence[FragmentReader], schema: Schema, batch_size: 
 
 def _read_ahead(scans: Iterable[FragmentReader], schema: Schema, batch_size: int) -> Iterator[TakenRows]:
     counter = ReadCounter()
-    ahead = opened_ahead(((scan, None) for scan in scans), schema, counter, lambda _, scan, __: scan.physical_rows())
-    for scan, _ in ahead:
-        with scan.open(counter) as files:
-            for batch, offsets in scan.read_range(files, schema, 0, scan.physical_rows(), batch_size=batch_size):
-                yield batch, [LiveRows(scan, offsets, 0)]
+    opened = opened_ahead(((scan, None) for scan in scans), schema, counter, lambda _, scan, __: scan.physical_rows())
+    with contextlib.closing(opened) as ahead:
+        for scan, _ in ahead:
+            with scan.open(counter) as files:
+                for batch, offsets in scan.read_range(files, schema, 0, scan.physical_rows(), batch_size=batch_size):
+                    yield batch, [LiveRows(scan, offsets, 0)]
 
 
 def _groups(scans: Iterable[FragmentReader], batch_size: int) -> Iterator[list[FragmentReader]]:

@@ -190,16 +190,17 @@ class CompactionTask(ChangeTask[RewriteResult]):
         batch_size = self.options.batch_size
         wanted = self.options.data_storage_version
         version = None if wanted is None else FileVersion.parse(wanted)
-        rows = RowStream(batch for batch, _ in read_whole(scans, schema, batch_size=batch_size))
         written = []
-        for num_rows in _balanced(sum(scan.num_rows() for scan in scans), self.options.target_rows_per_fragment):
-            written += table.write_fragments(
-                rows.take(num_rows),
-                schema,
-                uuid=self.uuid,
-                max_bytes_per_file=self.options.max_bytes_per_file,
-                file_version=version,
-            )
+        with contextlib.closing(read_whole(scans, schema, batch_size=batch_size)) as read:
+            rows = RowStream(batch for batch, _ in read)
+            for num_rows in _balanced(sum(scan.num_rows() for scan in scans), self.options.target_rows_per_fragment):
+                written += table.write_fragments(
+                    rows.take(num_rows),
+                    schema,
+                    uuid=self.uuid,
+                    max_bytes_per_file=self.options.max_bytes_per_file,
+                    file_version=version,
+                )
         if table.manifest.stable_row_ids:
             written = with_lineage(written, scans)
         return RewriteResult(self.read_version, self.uuid, RewriteGroup(tuple(self.fragments), tuple(written)))

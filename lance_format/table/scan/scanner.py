@@ -382,15 +382,16 @@ class LanceScanner:
         """Read rows that are known to pass the filter."""
         pace, source, limited = meter.pace, self._projection.output_source, window.left is not None
         within = self._within(fragments, window)
-        ahead = opened_ahead(within, source, meter.reads, lambda *wanted: wanted[-1].num_rows, is_limited=limited)
-        for group in small_together(ahead, pace):
-            placed = [(scan, ranges, self._position(scan)) for scan, ranges in group]
-            for members, known in read_together(placed, source, self._batch_size, meter.reads):
-                meter.rows_scanned += sum(ranges.num_rows for _, ranges in group[members])
-                found = self._read_one(group[members.start], meter) if known is None else [known]
-                yield from meter.metered(found, [scan for scan, _ in group[members]])
-            if self._projection.filter is not None or not self._table.directory.store.is_remote:
-                pace.widen()  # Whole fragments of a remote store are read while they are opened.
+        opened = opened_ahead(within, source, meter.reads, lambda *wanted: wanted[-1].num_rows, is_limited=limited)
+        with contextlib.closing(opened) as ahead:
+            for group in small_together(ahead, pace):
+                placed = [(scan, ranges, self._position(scan)) for scan, ranges in group]
+                for members, known in read_together(placed, source, self._batch_size, meter.reads):
+                    meter.rows_scanned += sum(ranges.num_rows for _, ranges in group[members])
+                    found = self._read_one(group[members.start], meter) if known is None else [known]
+                    yield from meter.metered(found, [scan for scan, _ in group[members]])
+                if self._projection.filter is not None or not self._table.directory.store.is_remote:
+                    pace.widen()  # Whole fragments of a remote store are read while they are opened.
 
     def _applied(self, found: Iterable[JoinedRows]) -> Iterator[pa.RecordBatch]:
         """Compute the outputs."""
@@ -416,8 +417,8 @@ class LanceScanner:
         pruned = PrunedOnce(projection)
         late = LateColumns(self._stages, pace, meter.reads, may_wait=not limited)
         source, reads = projection.filter_source, meter.reads
-        ahead = opened_ahead(fragments, source, reads, pruned.prune_ahead, is_limited=limited)
-        with contextlib.ExitStack() as stack:
+        opened_first = opened_ahead(fragments, source, reads, pruned.prune_ahead, is_limited=limited)
+        with contextlib.closing(opened_first) as ahead, contextlib.ExitStack() as stack:
             for group in small_together(ahead, pace):
                 opened = []
                 for scan, ranges in group:
