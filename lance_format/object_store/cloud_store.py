@@ -59,6 +59,8 @@ _DELETES_AT_ONCE = 1000
 _ATTEMPTS = 4
 _PAUSE_SECONDS = 0.2
 _MAX_PAUSE_SECONDS = 15.0
+_NOT_PARTIAL = "non-partial response"
+"""The whole object is the reply to a request for a range: it is empty, or the server knows no ranges."""
 
 _T = TypeVar("_T")
 
@@ -357,7 +359,8 @@ class CloudStore:
         try:
             return self._repeat("read", path, request)
         except StorageError as error:
-            if " 416 " in str(error) or "Range" in str(error):
+            is_short = " 416 " in str(error) or "Range" in str(error)
+            if is_short or (_NOT_PARTIAL in str(error) and not self.size(path)):
                 raise NoSuchRangeError(str(error)) from None
             raise
 

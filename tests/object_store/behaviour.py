@@ -108,6 +108,15 @@ class ObjectStoreBehaviour:
         reader.close()
         reader.close()
 
+    def test_an_empty_object_is_opened(self, store: ObjectStore, root: str) -> None:
+        store.put(f"{root}/a", b"")
+        reader = store.open_reader(f"{root}/a")
+        assert reader.size_bytes == 0
+        assert reader.read_ranges([ByteRange(0, 0)]) == [b""]
+        with pytest.raises(CorruptFileError):
+            reader.read_ranges([ByteRange(0, 1)])
+        reader.close()
+
     def test_a_known_size_is_checked(self, store: ObjectStore, root: str) -> None:
         store.put(f"{root}/a", b"123")
         store.open_reader(f"{root}/a", 3).close()

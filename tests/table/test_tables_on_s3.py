@@ -78,3 +78,16 @@ def test_files_that_vanish_between_two_reads_are_missing(s3_server: ObjectServer
     assert store.delete_all([info.path for info in store.list_tree(f"{root}/{files}")]) == []
     with pytest.raises(DatasetNotFoundError, match=f"{files}/.* is missing; if a cleanup has removed this version"):
         table.to_table(filter="id = 19000")
+
+
+def test_a_verification_reports_emptied_objects(s3_server: ObjectServer) -> None:
+    uri, options = s3_server.new_root(), s3_server.options
+    table = lance_format.write_dataset({"id": range(10)}, uri, storage_options=options)
+    table.create_scalar_index("id", "ZONEMAP")
+    store, root = resolve(uri, options)
+    emptied = [info.path for info in store.list_tree(root) if "/data/" in info.path or "/_indices/" in info.path]
+    for path in emptied:
+        store.put(path, b"")
+    report = lance_format.dataset(uri, storage_options=options).verify()
+    assert {(finding.status, finding.size_bytes) for finding in report.problems} == {("damaged", 0)}
+    assert {f"{root}/{finding.path}" for finding in report.problems} == set(emptied)
