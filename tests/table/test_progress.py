@@ -111,6 +111,7 @@ def test_clones(dataset: LanceDataset, tmp_path: Path) -> None:
     copy = dataset.deep_clone(tmp_path / "copy", dataset.version, progress=states.append)
     last = states[-1]
     assert (last.rows, last.total_rows, last.total_bytes) == (60_000, 60_000, _data_bytes(dataset))
+    assert all(state.size_bytes <= _data_bytes(dataset) for state in states)
     assert copy.count_rows() == 59_700
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from lance_format.blob_fields import has_blobs
 from lance_format.errors import DatasetExistsError, DatasetNotFoundError, InvalidInputError
@@ -81,7 +81,8 @@ def deep_clone(
     _check_free(directory)
     rows = _rows_by_file(source)
     expect(Work.COPYING, sum(rows.values()), bytes_of(source.manifest.fragments))
-    copies = _Copies(source.store, directory)
+    counted = {f"data/{file.path}" for fragment in source.manifest.fragments for file in fragment.files}
+    copies = _Copies(source.store, directory, counted)
     slower = source.store if source.store.is_remote else directory.store
     with contextlib.closing(map_together(slower, copies.copy, _files(source))) as copied:
         for path, size_bytes in copied:
@@ -199,11 +200,20 @@ def _rows_by_file(source: TableVersion) -> dict[str, int]:
 
 
 class _Copies:
-    """Copies files of a store to a directory, several at once; of large ones few, whose pieces are in memory."""
+    """Copies files of a store to a directory, several at once; of large ones few, whose pieces are in memory.
 
-    def __init__(self, source: ObjectStore, target: TableDirectory) -> None:
+    Parameters
+    ----------
+    source : ObjectStore
+    target : TableDirectory
+    counted : set of str
+        Paths in the table of the files whose bytes are work: the data files, whose sizes a table records.
+    """
+
+    def __init__(self, source: ObjectStore, target: TableDirectory, counted: Set[str]) -> None:
         self._source = source
         self._target = target
+        self._counted = counted
         self._large = threading.BoundedSemaphore(_LARGE_AT_ONCE)
 
     def copy(self, file: tuple[str, str]) -> tuple[str, int]:
@@ -217,10 +227,11 @@ class _Copies:
             ) from error
         try:
             with self._large if reader.size_bytes > _SMALL_BYTES else contextlib.nullcontext():
-                write_chunks(self._target.store, self._target.path(path), _counted(read_chunks(reader)))
+                chunks = _counted(read_chunks(reader)) if path in self._counted else read_chunks(reader)
+                write_chunks(self._target.store, self._target.path(path), chunks)
         finally:
             reader.close()
-        return path, 0 if is_reported(Work.COPYING) else reader.size_bytes
+        return path, 0 if path not in self._counted or is_reported(Work.COPYING) else reader.size_bytes
 
 
 def _counted(chunks: Iterator[bytes]) -> Iterator[bytes]:
