@@ -8,7 +8,7 @@ and the id of its parent; the type is a string, the *logical type* (`int32`, `ti
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 import pyarrow as pa
 
@@ -200,6 +200,20 @@ class Schema:
         """Yield all fields in depth-first pre-order."""
         for field in self.fields:
             yield from field.walk()
+
+    def with_relatives(self, field_ids: Set[int]) -> frozenset[int]:
+        """Return the ids of the fields whose values change with those of some fields: these, all above and all below.
+
+        A data file may name a list by its items only, or a struct without its children; an index is of one of them.
+        """
+
+        def related(field: Field) -> set[int]:
+            if field.id in field_ids:
+                return {node.id for node in field.walk()}
+            found = set[int]().union(*map(related, field.children))
+            return {field.id, *found} if found else found
+
+        return frozenset[int]().union(*map(related, self.fields))
 
     @property
     def names(self) -> list[str]:

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from lance_format.datatypes import Schema
@@ -88,6 +89,26 @@ def test_operations(case: str) -> None:
     after = operation.apply(table(index("a", 1, 2), index("s", 1, 2, fields=(1,))))
     found = {index.name: set(index.fragment_ids or ()) for index in after.indices}
     assert [found.get(name) for name in ("a", "s")] == expected
+
+
+LISTS = Schema.from_arrow(pa.schema({"l": pa.list_(pa.int64()), "x": pa.int64()}))
+ITEMS, XS = (DataFile(f"{fields[0]}.lance", fields, (0,), 2, 1, 10) for fields in ((1,), (2,)))
+OTHER_ITEMS = dataclasses.replace(ITEMS, path="other.lance")
+REPLACED = dataclasses.replace(ONE, files=(OTHER_ITEMS, XS))
+LISTS_IN_PLACE: dict[str, Any] = {
+    "replacement": DataReplacement(((1, OTHER_ITEMS),)),
+    "update": Update(frozenset(), (REPLACED,), (), fields_modified=frozenset({1}), rewrites_rows=False),
+    "merge": Merge((REPLACED, dataclasses.replace(TWO, files=(ITEMS, XS))), LISTS),
+}
+
+
+@pytest.mark.parametrize("case", LISTS_IN_PLACE)
+def test_files_name_lists_by_their_items(case: str) -> None:
+    fragments = [dataclasses.replace(each, files=(ITEMS, XS)) for each in (ONE, TWO)]
+    before = dataclasses.replace(table(), fragments=FragmentList(fragments), schema=LISTS)
+    indices = (index("l", 1, 2), index("x", 1, 2, fields=(2,)))
+    after = LISTS_IN_PLACE[case].apply(dataclasses.replace(before, indices=indices))
+    assert [set(index.fragment_ids or ()) for index in after.indices] == [{2}, {1, 2}]
 
 
 def test_ids_of_fragments_are_not_given_out_again() -> None:

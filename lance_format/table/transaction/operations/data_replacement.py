@@ -63,9 +63,10 @@ class DataReplacement(FragmentDefaults):
             if fragment is None:
                 raise InvalidInputError(f"the table has no fragment {fragment_id}, whose data would be replaced")
             updated[fragment_id] = _replace_file(fragment, file)
+        replaced = current.schema.with_relatives(self.field_ids)
         indices = tuple(
             index
-            if index.fragment_ids is None or self.field_ids.isdisjoint(index.fields)
+            if index.fragment_ids is None or replaced.isdisjoint(index.fields)
             else index.with_fragments(set(index.fragment_ids) - self.changed_fragment_ids)
             for index in current.indices
         )

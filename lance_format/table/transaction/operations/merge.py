@@ -88,20 +88,19 @@ class Merge:
         for fragment in current.fragments:
             if fragment.physical_rows not in (0, after[fragment.id].physical_rows):
                 raise InvalidInputError(f"a merge changes the number of rows of fragment {fragment.id}")
-        indices = tuple(_uncover(index, current.fragments, after) for index in current.indices)
+        indices = tuple(_uncover(index, current, after) for index in current.indices)
         fragments = FragmentList(touch_rows(current, self.fragments))
         state = dataclasses.replace(current, fragments=fragments, schema=self.schema, indices=indices)
         return retain_indices(add_rows(state, (without_lineage(fragment) for fragment in self.new_fragments)))
 
 
-def _uncover(
-    index: IndexMetadata, before: Sequence[FragmentMetadata], after: Mapping[int, FragmentMetadata]
-) -> IndexMetadata:
+def _uncover(index: IndexMetadata, current: Manifest, after: Mapping[int, FragmentMetadata]) -> IndexMetadata:
     """Remove from an index the fragments with its values in other files than before."""
     covered = index.fragment_ids
     if covered is None or index.is_system:
         return index
-    fields = frozenset(index.fields)
+    before = current.fragments
+    fields = frozenset(node.id for x in current.schema.walk() if x.id in index.fields for node in x.walk())
     changed = {x.id for x in before if x.id in covered and _files_of(x, fields) != _files_of(after[x.id], fields)}
     return index.with_fragments(set(covered) - changed) if changed else index
 

@@ -106,7 +106,7 @@ class Update:
         """See `Operation`."""
         updated = touch_some_rows(current, self.updated_fragments, self.updated_fragment_offsets)
         kept = current.fragments.changed(updated, self.removed_fragment_ids)
-        modified = {node.id for x in current.schema.walk() if x.id in self.fields_modified for node in x.walk()}
+        modified = current.schema.with_relatives(self.fields_modified)
         indices = tuple(self._uncover(index, modified) for index in current.indices)
         state = dataclasses.replace(current, fragments=kept, indices=indices)
         return retain_indices(add_rows(state, self.new_fragments))
