@@ -164,6 +164,25 @@ def test_btree_of_pylance_names_addresses_where_ids_are_stable(tmp_path: Path) -
         assert table.version == version
 
 
+@pytest.mark.parametrize("position", [0, 2], ids=["first", "last"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_changed_in_place_are_not_found_by_former_values(tmp_path: Path, kind: str, position: int) -> None:
+    path = str(tmp_path / "t")
+    rows = pa.table({"id": range(300), "key": range(300), "name": ["owl"] * 300})
+    table = lance_format.write_dataset(rows, path, max_rows_per_file=100)
+    table.create_scalar_index("key", kind)
+    changed = pa.table({"id": [100 * position + 7], "key": [5007]})
+    table.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns").execute(changed)
+    table.optimize.optimize_indices(num_indices_to_merge=0)
+    assert len(table.list_indices()) == 1
+    for library in (table, lance.dataset(path)):
+        assert library.to_table(filter=f"key = {100 * position + 7}").num_rows == 0
+        assert library.to_table(filter="key = 5007")["id"].to_pylist() == changed["id"].to_pylist()
+    table.insert(pa.table({"id": [1001], "key": [1001], "name": ["emu"]}))
+    table.optimize.optimize_indices(num_indices_to_merge=0)
+    assert len(table.list_indices()) == 2
+
+
 @pytest.mark.parametrize("change", ["update", "merge", "column", "compaction"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_with_stable_ids_are_not_found_by_former_values(tmp_path: Path, kind: str, change: str) -> None:

@@ -12,6 +12,8 @@ from lance_format.datatypes import Field, Schema
 from lance_format.file import FileWriter
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
+from lance_format.table.format.file_entries import TOMBSTONE
+from lance_format.table.format.fragment import MAX_FRAGMENT_ID
 from lance_format.table.format.index_metadata import IndexMetadata, new_index, parse_index
 from lance_format.table.format.layout import index_file_name, new_index_uuid
 from lance_format.table.fragments.row_columns import created_at_of
@@ -172,10 +174,18 @@ def _first_stale(table: TableVersion, parts: Sequence[IndexMetadata], positions:
     """Return the position of the first part that may name rows of fragments that it does not cover.
 
     A row keeps its stable id in the fragment that an update writes, or where its column is written again in place. It
-    was created before the part was made then.
+    was created before the part was made then. Addresses are kept in place only: such a fragment has columns that were
+    replaced, or is older than others of the part.
     """
     oldest = table.manifest.version + 1
-    for position in positions if table.manifest.stable_row_ids else ():
+    if not table.manifest.stable_row_ids:
+        lacking = [table.manifest.fragments[position] for position in positions]
+        if any(TOMBSTONE in file.fields for fragment in lacking for file in fragment.files):
+            return 0
+        first = min((fragment.id for fragment in lacking), default=MAX_FRAGMENT_ID)
+        last = [int(index.covered_ids().max(initial=-1)) for index in parts]
+        return next((number for number, highest in enumerate(last) if highest > first), len(parts))
+    for position in positions:
         created = created_at_of(table.scan(table.manifest.fragments[position], Schema((), {})))
         oldest = min(oldest, 0 if created is None else int(created.versions.min(initial=oldest)))
     return next((number for number, index in enumerate(parts) if index.dataset_version >= oldest), len(parts))
