@@ -45,6 +45,8 @@ _FIRST_SCALES = (0.0, 0.15, 0.20, 0.52, 0.59, 0.71, 0.75, 0.77, 0.81)
 _CERTAINTY = 1.9
 """Standard deviations of the error."""
 _TURNS = 4
+_OTHER_BITS = 4
+"""Position of the column of other bits: pylance merges partitions by the positions of columns, not their names."""
 _ENCODED_AT_ONCE = 2048
 BITS = (np.arange(256)[None, :] >> np.arange(8)[:, None] & 1).astype(np.float64)
 """Of each byte, the lowest first."""
@@ -113,10 +115,9 @@ class RotatedCodes:
     def columns(self) -> Sequence[pa.Field]:
         """See `Codes.columns`."""
         signs, others = (pa.list_(pa.uint8(), width) for width in _widths(self.dimension, self.num_bits))
-        columns = [("_rabit_codes", signs)]
+        columns = [("_rabit_codes", signs), *((name, pa.float32()) for name in self._factor_names)]
         if self.num_bits > 1:
-            columns.append(("__blocked_ex_codes", others))
-        columns += [(name, pa.float32()) for name in self._factor_names]
+            columns.insert(_OTHER_BITS, ("__blocked_ex_codes", others))
         return [pa.field(name, value_type) for name, value_type in columns]
 
     @property
@@ -131,20 +132,22 @@ class RotatedCodes:
 
     def load(self, columns: Sequence[pa.Array]) -> U8:
         """See `Codes.load`."""
-        codes = [vectors_of(column) for column in columns[: -len(self._factor_names)]]
-        codes[0] = separated(codes[0])
-        factors = np.stack([column.to_numpy() for column in columns[len(codes) :]], axis=1)
+        codes = [separated(vectors_of(columns[0])), *map(vectors_of, columns[_OTHER_BITS : _OTHER_BITS + 1])]
+        factors = np.stack(
+            [column.to_numpy() for column in (*columns[1:_OTHER_BITS], *columns[_OTHER_BITS + 1 :])], axis=1
+        )
         # The bytes of all vectors at one place follow each other, as sums need them.
         return read_only(np.ascontiguousarray(np.hstack([*codes, factors.view(np.uint8)]).T)).T
 
     def store(self, codes: Vectors) -> Sequence[pa.Array]:
         """See `Codes.store`."""
         signs, others, factors = np.split(codes, np.cumsum(_widths(self.dimension, self.num_bits)), axis=1)
-        columns = [array_of(interleaved(np.ascontiguousarray(signs)))]
-        if self.num_bits > 1:
-            columns.append(array_of(others))
         numbers = np.ascontiguousarray(factors).view("<f4")
-        return columns + [pa.array(np.ascontiguousarray(column)) for column in numbers.T]
+        columns = [pa.array(np.ascontiguousarray(column)) for column in numbers.T]
+        columns.insert(0, array_of(interleaved(np.ascontiguousarray(signs))))
+        if self.num_bits > 1:
+            columns.insert(_OTHER_BITS, array_of(others))
+        return columns
 
     def encode(self, vectors: Vectors, centroids: F32, numbers: Numbers) -> U8:
         """See `Codes.encode`."""

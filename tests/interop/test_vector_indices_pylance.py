@@ -155,6 +155,20 @@ def test_types_of_numbers(tmp_path: Path, number: pa.DataType, kind: str) -> Non
         assert [row[0] for row in found] == exact
 
 
+@pytest.mark.parametrize("num_bits", [1, 2, 5, 9])
+def test_pylance_merges_partitions_of_rotated_codes(tmp_path: Path, num_bits: int) -> None:
+    rng, path = np.random.default_rng(3), tmp_path / "t.lance"
+    table = lance_format.write_dataset(_rows(rng, 0, 300), path)
+    table.create_index("v", "IVF_RQ", num_partitions=3, num_bits=num_bits)
+    table.insert(_rows(rng, 300, 360))
+    lance.dataset(path).optimize.optimize_indices()
+    query = rng.normal(size=DIMENSION)
+    exact = [found[0] for found in _found(table, query, "l2", "IVF_RQ", use_index=False)]
+    for library in (lance_format, lance):
+        found = _found(library.dataset(path), query, "l2", "IVF_RQ", nprobes=3, refine_factor=60)
+        assert [row[0] for row in found] == exact
+
+
 def test_tasks(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     path = tmp_path / "t.lance"
