@@ -154,6 +154,33 @@ def test_data_files_that_are_made_by_hand(tmp_path: Path) -> None:
     assert isinstance(made.read_transaction(3).operation, LanceOperation.DataReplacement)
 
 
+@pytest.mark.parametrize("index_is_first", [True, False])
+def test_an_index_of_lists_and_a_replacement_of_their_items(index_is_first: bool, tmp_path: Path) -> None:
+    """The file names the items, and the index the list."""
+    path = tmp_path / "t"
+    table = lance_format.write_dataset({"a": [1, 2]}, path)
+    table.add_columns(pa.table({"l": [["old"], ["old"]]}).to_reader())
+    with LanceFileWriter(path / "data" / "new.lance") as writer:
+        writer.write_batch(pa.table({"l": [["new"], ["new"]]}))
+    fields = table.get_fragment(0).metadata.files[1].fields
+    file = DataFile("new.lance", fields, column_indices=[0], file_major_version=2, file_minor_version=2)
+    replacement = LanceOperation.DataReplacement([LanceOperation.DataReplacementGroup(0, file)])
+    planned_on = table.version
+    if index_is_first:
+        table.create_scalar_index("l", "LABEL_LIST")
+        LanceDataset.commit(path, replacement, planned_on)
+    else:
+        plan = table.plan_scalar_index("l", "LABEL_LIST")
+        results = [task.execute(table) for task in plan.tasks]
+        LanceDataset.commit(path, replacement, planned_on)
+        with pytest.raises(RetryableCommitConflictError, match=f"fragment 0 of .* in version {planned_on + 1}"):
+            plan.commit(table, results)
+        table.create_scalar_index("l", "LABEL_LIST")
+    for library in (lance_format, lance):
+        found = [library.dataset(str(path)).count_rows(f"array_has(l, '{word}')") for word in ("old", "new")]
+        assert found == [0, 2]
+
+
 EXAMPLES: dict[str, Callable[[], Any]] = {
     "Append": lambda: LanceOperation.Append([]),
     "Overwrite": lambda: LanceOperation.Overwrite(pa.schema({"a": pa.int8()}), []),

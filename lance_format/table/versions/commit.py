@@ -53,7 +53,6 @@ from lance_format.table.transaction.conflicts import check_conflict, check_reuse
 from lance_format.table.transaction.file_versions import check_file_versions
 from lance_format.table.transaction.operations import (
     Append,
-    Delete,
     Operation,
     OtherOperation,
     Overwrite,
@@ -64,7 +63,7 @@ from lance_format.table.transaction.transaction import Transaction, serialize_tr
 from lance_format.table.versions.cleanup.cleanup import clean_up_if_due
 from lance_format.table.versions.history import History, load_history, write_hint
 from lance_format.table.versions.landing import Standing, find_standing, prove, take_back
-from lance_format.table.versions.rebase import rebase
+from lance_format.table.versions.rebase import Rebasable, rebase
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +370,7 @@ class _Commit:
         if isinstance(operation, OtherOperation):
             raise TypeError(f"the operation {operation.name} cannot be committed")
         read_version = self._transaction.read_version
-        if isinstance(operation, (Delete, Update)) and current is not None and current.version > read_version:
+        if isinstance(operation, Rebasable) and current is not None and current.version > read_version:
             planned_on = self._load(history, read_version)
             operation = rebase(self._directory, operation, planned_on, current, self._rebased_files, self._others)
         if isinstance(operation, (Append, Update)) and current is not None:

@@ -1,9 +1,10 @@
-"""Rebase of a delete or an update onto the concurrent changes of its fragments.
+"""Rebase of a delete, an update or a new index onto the concurrent changes of its fragments.
 
 `lance_format.table.transaction.conflicts` has checked that the operation may follow: since it was planned, its
 fragments have at most lost rows, by deletion files. The operation itself deletes the rows of its own deletion files
 that were live when it was planned. If no other writer deleted one of them, both deletions are united. Otherwise both
-changed the same row, and the operation must be planned again.
+changed the same row, and the operation must be planned again. So must an index whose values others changed in place,
+which `conflicts` cannot tell where a file names another field of the column than the index does.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,23 +24,27 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.table_directory import TableDirectory
 from lance_format.table.fragments.deletion_file import RowOffsets, read_deleted_rows, write_deleted_rows
-from lance_format.table.transaction.operations import Delete, Operation, Update
+from lance_format.table.transaction.indexed_values import changed_in_place
+from lance_format.table.transaction.operations import CreateIndex, Delete, Operation, Update
+
+Rebasable: TypeAlias = CreateIndex | Delete | Update
+"""Operations that may have to be planned again, or otherwise, where others changed the same fragments."""
 
 
 def rebase(
     directory: TableDirectory,
-    operation: Delete | Update,
+    operation: Rebasable,
     planned_on: Manifest,
     latest: Manifest,
     files: list[str],
     since: Mapping[int, Operation],
-) -> Delete | Update:
-    """Apply a delete or an update to a version later than the one it was planned on.
+) -> Rebasable:
+    """Apply an operation to a version later than the one it was planned on.
 
     Parameters
     ----------
     directory : TableDirectory
-    operation : Delete or Update
+    operation : Rebasable
     planned_on, latest : Manifest
     files : list of str
         The paths of new deletion files are added to it. They are garbage unless the operation is committed.
@@ -48,8 +54,11 @@ def rebase(
     Raises
     ------
     RetryableCommitConflictError
-        If another writer deleted one of the same rows.
+        If another writer deleted one of the same rows, or changed indexed values.
     """
+    if isinstance(operation, CreateIndex):
+        _check_values(directory, operation, planned_on, latest, since)
+        return operation
     bases = {**planned_on.bases, **latest.bases}
 
     def rebase_one(own: FragmentMetadata) -> FragmentMetadata | None:
@@ -82,6 +91,24 @@ def rebase(
     rebased = run_together(directory.store, [functools.partial(rebase_one, own) for own in owned])
     emptied = {own.id for own, left in zip(owned, rebased, strict=True) if left is None}
     return _replace(operation, [left for left in rebased if left is not None], emptied)
+
+
+def _check_values(
+    directory: TableDirectory,
+    operation: CreateIndex,
+    planned_on: Manifest,
+    latest: Manifest,
+    since: Mapping[int, Operation],
+) -> None:
+    """Check that the fragments of new indices still have the values that were indexed."""
+    after = {fragment.id: fragment for fragment in latest.fragments}
+    for index in operation.new_indices:
+        for changed in sorted(changed_in_place(index, planned_on, after)):
+            raise RetryableCommitConflictError(
+                f"another writer changed indexed values of fragment {changed} of {directory}{_blame(since, changed)};"
+                f" the index {index.name!r}, planned on version {planned_on.version}, has the former ones; nothing was"
+                " changed: run it again on the latest version"
+            )
 
 
 def _blame(since: Mapping[int, Operation], fragment_id: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from lance_format.datatypes import Schema, parse_schema, serialize_fields, serialize_metadata
@@ -14,6 +14,7 @@ from lance_format.table.format.fragment import FragmentMetadata, parse_fragment,
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.format.manifest import Manifest
+from lance_format.table.transaction.indexed_values import changed_in_place
 from lance_format.table.transaction.operations.operation import fragment_ids, retain_indices
 from lance_format.table.transaction.operations.update import Update
 from lance_format.table.transaction.row_lineage import add_rows, touch_rows, without_lineage
@@ -96,14 +97,5 @@ class Merge:
 
 def _uncover(index: IndexMetadata, current: Manifest, after: Mapping[int, FragmentMetadata]) -> IndexMetadata:
     """Remove from an index the fragments with its values in other files than before."""
-    covered = index.fragment_ids
-    if covered is None or index.is_system:
-        return index
-    before = current.fragments
-    fields = frozenset(node.id for x in current.schema.walk() if x.id in index.fields for node in x.walk())
-    changed = {x.id for x in before if x.id in covered and _files_of(x, fields) != _files_of(after[x.id], fields)}
-    return index.with_fragments(set(covered) - changed) if changed else index
-
-
-def _files_of(fragment: FragmentMetadata, fields: frozenset[int]) -> list[tuple[str, int | None]]:
-    return [(file.path, file.base_id) for file in fragment.files if not fields.isdisjoint(file.fields)]
+    changed = changed_in_place(index, current, after)
+    return index.with_fragments(set(index.fragment_ids or ()) - changed) if changed else index
