@@ -11,13 +11,13 @@ Whether a dictionary pays is estimated from a sample first, so that pages of dis
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from lance_format.compression.samples import scatter, spread
-from lance_format.data_block import Counts, DataBlock, FixedWidthBlock
+from lance_format.data_block import DataBlock, FixedWidthBlock, Offsets, VariableWidthBlock
 from lance_format.kernels.compression import dictionary as kernels
 from lance_format.kernels.jit import read_only
 from lance_format.lazy_dataclasses import dataclass
@@ -25,6 +25,13 @@ from lance_format.memory import empty
 
 MIN_VALUES = 100
 """Minimum number of values that is worth a dictionary."""
+
+Slots: TypeAlias = npt.NDArray[np.int32]
+Indices: TypeAlias = npt.NDArray[Any]
+
+_PAIR_BITS = 128
+_SHORT = 7
+"""Maximum size of a byte string that fits into a word with its size."""
 
 _SAMPLED_VALUES = 4096
 _SAMPLED_BYTES = 1024 * 1024
@@ -39,21 +46,31 @@ class IndexedPage:
     indices: FixedWidthBlock
 
 
-def estimate_items(block: DataBlock) -> int:
+def estimate_items(block: DataBlock, definition: npt.NDArray[np.uint16] | None = None) -> int:
     """Estimate from a sample how many distinct values a block has.
 
     Of n values drawn from D equally frequent ones, D * (1 - exp(-n / D)) are distinct on average. The result is the D
     for which this equals the number found.
+
+    Parameters
+    ----------
+    block : DataBlock
+    definition : uint16[num_values], optional
+        0 for the values that count.
     """
     affordable = _SAMPLED_BYTES * block.num_values // max(block.size_bytes, 1)
     size = min(block.num_values, max(min(affordable, _SAMPLED_VALUES), MIN_VALUES))
     chosen = spread(size, size) if size == block.num_values else scatter(block.num_values, size)
+    total = block.num_values
+    if definition is not None:
+        chosen = chosen[definition[chosen] == 0]
+        total = int(np.count_nonzero(definition == 0))
     size = chosen.size
     sample = split(block.take(chosen), size)
     distinct = size if sample is None else sample.items.num_values
-    if distinct == size or size == block.num_values:
-        return block.num_values if distinct == size else distinct
-    low, high = float(distinct), float(block.num_values)
+    if distinct == size or size == total:
+        return total if distinct == size else distinct
+    low, high = float(distinct), float(total)
     for _ in range(_ESTIMATION_STEPS):
         middle = (low + high) / 2
         if middle * -math.expm1(-size / middle) < distinct:
@@ -68,34 +85,52 @@ def split(block: DataBlock, max_items: int) -> IndexedPage | None:
     slots = empty(1 << (2 * max_items + 1).bit_length(), np.int32)
     slots.fill(-1)
     indices = empty(block.num_values, "<u2" if max_items <= 2**16 else "<u4")
-    if isinstance(block, FixedWidthBlock) and block.bits_per_value in (8, 16, 32, 64):
+    if isinstance(block, VariableWidthBlock):
+        items = (_index_short if block.longest <= _SHORT else _index_bytes)(block, max_items, slots, indices)
+    elif block.bits_per_value in (8, 16, 32, 64):
         words = block.words
         distinct = empty(max_items, words.dtype)
         count = kernels.index_words(words, max_items, slots, distinct, indices)
-        items: DataBlock = FixedWidthBlock(distinct[: max(count, 0)].view(np.uint8), block.bits_per_value, count)
+        items = FixedWidthBlock(distinct[:count].view(np.uint8), block.bits_per_value, count) if count >= 0 else None
+    elif block.bits_per_value == _PAIR_BITS:
+        items = _index_pairs(block, max_items, slots, indices)
     else:
-        firsts = empty(max_items, np.int64)
-        count = _index_bytes(block, max_items, slots, firsts, indices)
-        items = block.take(firsts[: max(count, 0)])
-    if count < 0:
+        items = _index_bytes(block, max_items, slots, indices)
+    if items is None:
         return None
-    width = 1 if count <= 2**8 else 2 if count <= 2**16 else 4
+    width = 1 if items.num_values <= 2**8 else 2 if items.num_values <= 2**16 else 4
     narrow = indices.astype(f"<u{width}", copy=False).view(np.uint8)
     return IndexedPage(items, FixedWidthBlock(narrow, width * 8, block.num_values))
 
 
-def _index_bytes(
-    block: DataBlock,
-    max_items: int,
-    slots: npt.NDArray[np.int32],
-    firsts: Counts,
-    indices: npt.NDArray[Any],
-) -> int:
-    """Number the distinct values; see `kernels.index_bytes`."""
-    offsets = (
-        np.arange(block.num_values + 1, dtype=np.int64) * block.bytes_per_value
-        if isinstance(block, FixedWidthBlock)
-        else block.offsets
-    )
-    hashes = empty(max_items, np.uint32)
-    return kernels.index_bytes(read_only(block.data), offsets, max_items, slots, hashes, firsts, indices)
+def _index_short(block: VariableWidthBlock, max_items: int, slots: Slots, indices: Indices) -> DataBlock | None:
+    """Number distinct byte strings that fit into words with their sizes; return them, None if there are more."""
+    words, distinct = empty(block.num_values, np.uint64), empty(max_items, np.uint64)
+    kernels.short_words(read_only(block.data), block.offsets, words)
+    count = kernels.index_words(words, max_items, slots, distinct, indices)
+    if count < 0:
+        return None
+    sizes = (distinct[:count] >> np.uint64(8 * _SHORT)).astype(np.int64)
+    present = np.arange(_SHORT + 1) < sizes[:, np.newaxis]
+    offsets = np.zeros(count + 1, block.offsets.dtype)
+    np.cumsum(sizes, out=offsets[1:])
+    return VariableWidthBlock(distinct[:count].view(np.uint8).reshape(count, _SHORT + 1)[present], offsets)
+
+
+def _index_pairs(block: FixedWidthBlock, max_items: int, slots: Slots, indices: Indices) -> DataBlock | None:
+    """Number distinct values of two words; see `_index_short`."""
+    distinct = empty(max_items * 2, np.uint64)
+    words = block.data[: block.size_bytes].view("<u8")
+    count = kernels.index_pairs(read_only(words), max_items, slots, distinct, indices)
+    return None if count < 0 else FixedWidthBlock(distinct[: count * 2].view(np.uint8), _PAIR_BITS, count)
+
+
+def _index_bytes(block: DataBlock, max_items: int, slots: Slots, indices: Indices) -> DataBlock | None:
+    """Number distinct byte strings, or values of a fixed width; see `_index_short`."""
+    if isinstance(block, FixedWidthBlock):
+        offsets: Offsets = np.arange(block.num_values + 1, dtype=np.int64) * block.bytes_per_value
+    else:
+        offsets = block.offsets
+    firsts, hashes = empty(max_items, np.int64), empty(max_items, np.uint32)
+    count = kernels.index_bytes(read_only(block.data), offsets, max_items, slots, hashes, firsts, indices)
+    return None if count < 0 else block.take(firsts[:count])

@@ -114,7 +114,7 @@ def _try_dictionary(
     bytes_per_item = (present.size_bytes + _offset_bytes(present)) / present.num_values
     without: float = block.size_bytes + _offset_bytes(block)
     most = dictionaries.max_items(block, bytes_per_item, without, options)
-    expected = dictionaries.Expected.of(present, bytes_per_item, None) if most > 0 else None
+    expected = dictionaries.Expected.of(present, bytes_per_item) if most > 0 else None
     if expected is None or not expected.pays(most, without, options):
         return None
     without = block.size_bytes * measure(present, options) + _offset_bytes(block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from lance_format.compression import bitpacking, dictionary, flat, general, variable
 from lance_format.compression.byte_codecs import ZSTD
@@ -58,17 +59,25 @@ class Expected:
     size_bytes: float
 
     @classmethod
-    def of(cls, block: DataBlock, bytes_per_item: float, num_runs: int | None) -> Expected:
+    def of(
+        cls,
+        block: DataBlock,
+        bytes_per_item: float,
+        num_runs: int | None = None,
+        definition: npt.NDArray[np.uint16] | None = None,
+    ) -> Expected:
         """Expect a dictionary.
 
         Parameters
         ----------
         block, bytes_per_item
             See `max_items`.
-        num_runs : int or None
+        num_runs : int, optional
             Number of runs of the values, if they are few.
+        definition : uint16[num_values], optional
+            0 for valid values; the others do not count.
         """
-        items = int(dictionary.estimate_items(block) / _ESTIMATE_SLACK)
+        items = int(dictionary.estimate_items(block, definition) / _ESTIMATE_SLACK)
         indices = block.num_values * items.bit_length() / 8
         if num_runs is not None:
             items = min(items, num_runs)
@@ -78,16 +87,6 @@ class Expected:
     def pays(self, most_items: int, without: float, options: CompressionOptions) -> bool:
         """Return whether it is worth the time to build it; see `max_items`."""
         return self.size_bytes < options.dict_size_ratio * without and self.num_items < most_items
-
-
-def can_win(
-    block: DataBlock, bytes_per_item: float, without: float, num_runs: int | None, options: CompressionOptions
-) -> bool:
-    """Return whether a dictionary is likely to pay; see `max_items` and `Expected.of`."""
-    most = max_items(block, bytes_per_item, without, options)
-    if most <= 0:
-        return False
-    return Expected.of(block, bytes_per_item, num_runs).pays(most, without, options)
 
 
 def compress_items(items: DataBlock, options: CompressionOptions, *, may_use_general: bool) -> CompressedDictionary:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from lance_format.compression import bitpacking, byte_stream_split, dictionary, flat, general, planes, rle
 from lance_format.compression.choice import dictionaries
@@ -80,13 +81,20 @@ def choose(block: FixedWidthBlock, options: CompressionOptions) -> FixedWidthCho
     return best
 
 
-def compress(block: FixedWidthBlock, options: CompressionOptions, version: FileVersion) -> CompressedPage:
+def compress(
+    block: FixedWidthBlock,
+    definition: npt.NDArray[np.uint16] | None,
+    options: CompressionOptions,
+    version: FileVersion,
+) -> CompressedPage:
     """Compress the values of a mini-block page in the smallest way, through a dictionary if that is smaller still.
 
     Parameters
     ----------
     block : FixedWidthBlock
         At least one value.
+    definition : uint16[num_values] or None
+        0 for valid values; the others do not count. None if all are valid.
     options : CompressionOptions
     version : FileVersion
     """
@@ -95,8 +103,9 @@ def compress(block: FixedWidthBlock, options: CompressionOptions, version: FileV
     improvable = improvable and best.size_bytes >= _MIN_TRIED_BYTES
     if improvable:
         item_bytes = best.bits_per_item / 8
-        if dictionaries.can_win(block, item_bytes, best.size_bytes, best.num_runs, options):
-            most = dictionaries.max_items(block, item_bytes, best.size_bytes, options)
+        most = dictionaries.max_items(block, item_bytes, best.size_bytes, options)
+        expected = dictionaries.Expected.of(block, item_bytes, best.num_runs, definition) if most > 0 else None
+        if expected is not None and expected.pays(most, best.size_bytes, options):
             found = _split(block, best.num_runs, most, options)
             if found is not None:
                 items = dictionaries.compress_items(

@@ -12,7 +12,7 @@ from lance_format.memory import empty
 
 
 def fill_nulls(block: FixedWidthBlock, definition: npt.NDArray[np.uint16]) -> FixedWidthBlock:
-    """Replace nulls by the preceding value; those at the beginning by the first.
+    """Replace nulls by the preceding value, those at the beginning by the first, if values are packed or have runs.
 
     Parameters
     ----------
@@ -20,17 +20,13 @@ def fill_nulls(block: FixedWidthBlock, definition: npt.NDArray[np.uint16]) -> Fi
     definition : uint16[num_values]
         0 for valid values, of which there is one.
     """
-    if block.bits_per_value == 1:
+    if block.bits_per_value not in bitpacking.WORD_BITS:
         return block
     first = int((definition == 0).argmax())
-    if block.bits_per_value in bitpacking.WORD_BITS:
-        values = block.words
-        out = empty(values.size, values.dtype)
-        kernels.fill_forward(values, definition, first, out)
-        return FixedWidthBlock(out.view(np.uint8), block.bits_per_value, block.num_values)
-    rows = block.data[: block.size_bytes].reshape(block.num_values, block.bytes_per_value).copy()
-    rows[definition != 0] = rows[first]
-    return FixedWidthBlock(rows.ravel(), block.bits_per_value, block.num_values)
+    values = block.words
+    out = empty(values.size, values.dtype)
+    kernels.fill_forward(values, definition, first, out)
+    return FixedWidthBlock(out.view(np.uint8), block.bits_per_value, block.num_values)
 
 
 def spread_out(valid: FixedWidthBlock, definition: npt.NDArray[np.uint16]) -> FixedWidthBlock:

@@ -64,7 +64,7 @@ def compress_page(
         return fixed_width.compress_indexed(page, fixed_width.choose(indices, options), options, version)
     if definition is not None:
         block = fill_nulls(block, definition)
-    return fixed_width.compress(block, options, version)
+    return fixed_width.compress(block, definition, options, version)
 
 
 def _compress_rows(chunks: CompressedChunks, options: CompressionOptions) -> CompressedChunks:

@@ -413,6 +413,9 @@ def _fixed_width_of(array: pa.Array, valid: Validity | None) -> FixedWidthBlock:
             words = data.view(f"<u{width}")
             zeroed = np.multiply(words, valid, out=empty(words.size, words.dtype))  # Faster than a copy with a mask.
             data = zeroed.view(np.uint8)
+        elif width % 8 == 0:
+            words = data.view("<u8")
+            data = np.multiply(words, np.repeat(valid, width // 8), out=empty(words.size, words.dtype)).view(np.uint8)
         else:
             data = data.copy()
             data.reshape(-1, width)[~valid] = 0

@@ -26,6 +26,7 @@ TOO_MANY = -1
 """Result of a kernel if there are more distinct values than allowed."""
 
 _HALF = np.uint64(32)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LONG = 128
 
 
@@ -74,6 +75,83 @@ def index_words(words: Words, most: int, slots: I32, items: Words, indices: Word
             indices[index] = number
         position = end
     return found
+
+
+@kernel
+def index_pairs(words: Words, most: int, slots: I32, items: Words, indices: Words) -> int:
+    """Number the distinct values of two words, such as decimals, in the order of their first appearance.
+
+    Parameters
+    ----------
+    words : uint64[num_values * 2]
+        The values.
+    most : int
+        Number of distinct values allowed.
+    slots : int32[2**n]
+        See `index_words`.
+    items : uint64[most * 2]
+        Set to the distinct values.
+    indices : unsigned integer[num_values]
+        Set to the number of each value; can represent `most - 1`.
+
+    Returns
+    -------
+    int
+        The number of distinct values, or `TOO_MANY`.
+    """
+    mask = np.uint64(slots.size - 1)
+    one, two = np.uint64(1), np.uint64(2)
+    found = np.int64(0)
+    for position in range(np.uint64(indices.size)):
+        first, second = words[position * two], words[position * two + one]
+        slot = (mix(mix(first) ^ second) >> _HALF) & mask
+        number = slots[slot]
+        while number >= 0:
+            place = np.uint64(number) * two
+            if items[place] == first and items[place + one] == second:
+                break
+            slot = (slot + one) & mask
+            number = slots[slot]
+        if number < 0:
+            if found == most:
+                return TOO_MANY
+            number = np.int32(found)
+            slots[slot] = number
+            place = np.uint64(number) * two
+            items[place] = first
+            items[place + one] = second
+            found += 1
+        indices[position] = number
+    return found
+
+
+@kernel
+def short_words(data: U8, offsets: Words, out: Words) -> int:
+    """Write byte strings of up to 7 bytes as words, with their sizes in the highest byte.
+
+    Parameters
+    ----------
+    data : uint8[offsets[-1] or more]
+    offsets : integer[num_values + 1]
+        Byte offsets of the byte strings within `data`.
+    out : uint64[num_values]
+
+    Returns
+    -------
+    int
+        The number of byte strings.
+    """
+    for position in range(np.uint64(out.size)):
+        start = np.int64(offsets[position])
+        size = np.int64(offsets[position + np.uint64(1)]) - start
+        word = np.uint64(size) << np.uint64(56)
+        if start + 8 <= data.size and size > 0:
+            word |= load_word(data, start) & (_ALL >> np.uint64(64 - 8 * size))
+        else:
+            for index in range(size):
+                word |= np.uint64(data[start + index]) << np.uint64(8 * index)
+        out[position] = word
+    return out.size
 
 
 @kernel

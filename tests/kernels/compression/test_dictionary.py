@@ -34,6 +34,25 @@ def test_words(dtype: type[np.unsignedinteger], runs: list[tuple[int, int]]) -> 
         assert (items[:count].tolist(), found.tolist()) == ([values[first] for first in firsts], indices)
 
 
+@given(pairs=st.lists(st.tuples(*[st.sampled_from([0, 1, 2**63, 2**64 - 1])] * 2), min_size=1, max_size=60))
+def test_pairs(pairs: list[tuple[int, int]]) -> None:
+    firsts, indices = _number(list(pairs))
+    words, most = np.array(pairs, np.uint64).ravel(), len(firsts)
+    items, found = np.empty(2 * most, np.uint64), np.empty(len(pairs), np.uint16)
+    assert kernels.index_pairs(words, most, _slots(most), items, found) == most
+    assert found.tolist() == indices
+    assert list(map(tuple, items.reshape(-1, 2).tolist())) == [pairs[first] for first in firsts]
+    assert kernels.index_pairs(words, most - 1, _slots(most), items, found) == kernels.TOO_MANY
+
+
+@given(values=st.lists(st.binary(max_size=7), max_size=60))
+def test_short_byte_strings_as_words(values: list[bytes]) -> None:
+    data = np.frombuffer(b"".join(values), np.uint8)
+    offsets, words = np.cumsum([0, *map(len, values)]), np.empty(len(values), np.uint64)
+    assert kernels.short_words(data, offsets, words) == len(values)
+    assert [word.tobytes() for word in words] == [value.ljust(7, b"\0") + bytes([len(value)]) for value in values]
+
+
 @given(values=st.lists(st.binary(max_size=20) | st.sampled_from([b"", b"\0", b"\0\0"]), min_size=1, max_size=200))
 def test_byte_strings(values: list[bytes]) -> None:
     firsts, indices = _number(list(values))
