@@ -34,6 +34,8 @@ _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 _WORKER_LOGS = "PYSPARK_SPARK_SESSION_UUID"
 """Spark sets it in workers if it keeps their log, as `spark.sql.pyspark.worker.logging.enabled` says."""
 _DEFAULT_BATCH_ROWS = 65_536
+_BATCH_BYTES = 64 * 1024 * 1024
+"""Approximate maximum size of a batch, which Python and Spark both hold: rows can be documents and pictures."""
 _SAMPLED_TASKS = 4
 _SAMPLED_ROWS = 16_384
 _DEFAULT_PARALLELISM = 16
@@ -171,6 +173,7 @@ class LanceReader(DataSourceReader):
             self._limit,
             self._offset,
             batch_size=self._batch_rows,
+            batch_size_bytes=_BATCH_BYTES,
             blob_handling=self._blob_handling,
             order_by=self._order,
             use_scalar_index=self._options.use_scalar_index,

@@ -123,7 +123,13 @@ class FileReader:
         return ZoneReader(self.metadata, tail, self._cache, self._file, FileReader, self._columns.load)
 
     def read(
-        self, columns: Sequence[ColumnProjection], start: int, stop: int, *, batch_size: int
+        self,
+        columns: Sequence[ColumnProjection],
+        start: int,
+        stop: int,
+        *,
+        batch_size: int,
+        batch_bytes: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Read a range of rows, batch by batch.
 
@@ -135,6 +141,8 @@ class FileReader:
         batch_size : int
             Rows of every batch except the last. A batch has fewer if its strings would exceed 2 GiB, if a dictionary
             would have more items than its keys can number, or if the payloads of its blobs exceed some tens of MiB.
+        batch_bytes : int, optional
+            Approximate maximum size of a batch in memory, as the rows before it suggest. By default any.
 
         Raises
         ------
@@ -148,7 +156,9 @@ class FileReader:
         leaves = self.leaves(columns)
         if not self._source.request_shape.reads_ahead and alike(list(itertools.chain(*leaves)), stop - start):
             return take_batches(self._source, self._batches(columns, leaves), np.arange(start, stop), batch_size)
-        return RangeScan(self._source, self._batches(columns, leaves, start), start, stop, batch_size).read()
+        return RangeScan(
+            self._source, self._batches(columns, leaves, start), start, stop, batch_size, batch_bytes
+        ).read()
 
     def take(self, columns: Sequence[ColumnProjection], rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """Read single rows.

@@ -51,13 +51,23 @@ class RangeScan:
     start, stop : int
         Rows `start <= row < stop`.
     batch_size : int
-        Rows of every batch except the last; see `FileReader.read`.
+    batch_bytes : int or None
+        See `FileReader.read`.
     """
 
-    def __init__(self, source: RangeReader, batches: BatchBuilder, start: int, stop: int, batch_size: int) -> None:
+    def __init__(
+        self,
+        source: RangeReader,
+        batches: BatchBuilder,
+        start: int,
+        stop: int,
+        batch_size: int,
+        batch_bytes: int | None = None,
+    ) -> None:
         self._source = source
         self._batches = batches
         self._batch_size = batch_size
+        self._batch_bytes = batch_bytes
         self._start = start
         self._stop = stop
         self._ahead = ReadAhead(source)
@@ -81,12 +91,19 @@ class RangeScan:
         row = self._start
         try:
             while row < self._stop:
-                self._fill(min(self._batch_size, self._stop - row))
-                num_rows, batches = self._batches.pop(self._stop - row, self._batch_size)
+                batch_size = self._batch_size if self._batch_bytes is None else self._rows_within(self._batch_bytes)
+                self._fill(min(batch_size, self._stop - row))
+                num_rows, batches = self._batches.pop(self._stop - row, batch_size)
                 row += num_rows
                 yield from batches
         finally:
             self._ahead.abandon()
+
+    def _rows_within(self, num_bytes: int) -> int:
+        """Return how many of the next rows have some bytes, judged by those that were decoded last: at least 1."""
+        self._fill(1)
+        row_bytes = sum(cursor.row_bytes for cursor in self._batches.cursors)
+        return max(min(self._batch_size, int(num_bytes / max(row_bytes, 1))), 1)
 
     def _fill(self, num_rows: int) -> None:
         """Decode until every cursor has that many rows; pages of different columns are read together."""

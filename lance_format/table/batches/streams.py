@@ -25,6 +25,15 @@ def of_equal_size(batches: Iterable[pa.RecordBatch], num_rows: int) -> Iterator[
         yield pa.concat_batches(pieces)
 
 
+def within_bytes(batches: Iterable[pa.RecordBatch], num_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Yield batches; those with at least twice a number of bytes in parts of about that size."""
+    for batch in batches:
+        num_parts = min(batch.nbytes // num_bytes, batch.num_rows)
+        size = -(-batch.num_rows // max(num_parts, 1))
+        for start in range(0, batch.num_rows, size) if num_parts > 1 else (0,):
+            yield batch.slice(start, size)
+
+
 def first_rows(batches: Iterator[pa.RecordBatch], num_rows: int) -> Iterator[pa.RecordBatch]:
     """Yield the first rows of batches, without reading more batches than needed."""
     while num_rows and (batch := next(batches, None)) is not None:

@@ -68,6 +68,10 @@ class ScannerBuilder:
         """Set the maximum number of rows per batch."""
         return self._set(batch_size=batch_size)
 
+    def batch_size_bytes(self, batch_size_bytes: int) -> Self:
+        """Set the approximate maximum size of a batch in memory."""
+        return self._set(batch_size_bytes=batch_size_bytes)
+
     def strict_batch_size(self, strict_batch_size: bool = False) -> Self:
         """Set whether all batches except the last have `batch_size` rows."""
         return self._set(strict_batch_size=strict_batch_size)
@@ -179,12 +183,8 @@ class ScannerBuilder:
         """Set whether `_distance` and `_score` are returned only if the columns have them."""
         return self._set(disable_scoring_autoprojection=disable)
 
-    def batch_size_bytes(self, batch_size_bytes: int) -> Self:
-        """Accept a batch size in bytes. Ignored, like all options below."""
-        return self._set(batch_size_bytes=batch_size_bytes)
-
     def batch_readahead(self, nbatches: int | None = None) -> Self:
-        """Accept a number of batches to read ahead."""
+        """Accept a number of batches to read ahead. Ignored, like all options below."""
         return self._set(batch_readahead=nbatches)
 
     def fragment_readahead(self, nfragments: int | None = None) -> Self:

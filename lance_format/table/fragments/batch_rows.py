@@ -1,4 +1,4 @@
-"""Number of rows that are read at once where nobody asks for one."""
+"""Size of batches where nobody asks for one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from lance_format.datatypes import Field, Schema
 
 BATCH_ROWS = 8192
 """As in the reference."""
+
+BATCH_BYTES = 64 * 1024 * 1024
+"""Approximate maximum size of a batch in memory: rows can be documents and pictures."""
 
 _MOST_ROWS = 64 * 1024
 _MOST_BYTES = 4 * 1024 * 1024

@@ -128,7 +128,9 @@ class FragmentFiles:
         files = self._fragment.files
         return {files[position]: held for position, held in self._parts(schema).held.items()}
 
-    def read(self, schema: Schema, start: int, stop: int, *, batch_size: int) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, schema: Schema, start: int, stop: int, *, batch_size: int, batch_bytes: int | None
+    ) -> Iterator[pa.RecordBatch]:
         """Read a range of rows, in batches of limited size.
 
         Parameters
@@ -138,11 +140,14 @@ class FragmentFiles:
         start, stop : int
             Half-open, and within the fragment.
         batch_size : int
+        batch_bytes : int or None
+            See `FileReader.read`.
         """
         parts = self._parts(schema)
         files = self._fragment.files
         streams = [
-            self._read_file(files[position], held, start, stop, batch_size) for position, held in parts.held.items()
+            self._read_file(files[position], held, start, stop, batch_size, batch_bytes)
+            for position, held in parts.held.items()
         ]
         yield from self._side_by_side(schema, parts, streams, stop - start, batch_size)
 
@@ -215,9 +220,15 @@ class FragmentFiles:
             raise CorruptFileError(f"fragment {self._fragment.id}: {found} rows found, {num_rows} expected")
 
     def _read_file(
-        self, file: DataFile, columns: Sequence[ColumnProjection], start: int, stop: int, batch_size: int
+        self,
+        file: DataFile,
+        columns: Sequence[ColumnProjection],
+        start: int,
+        stop: int,
+        batch_size: int,
+        batch_bytes: int | None,
     ) -> _Stream:
-        yield from self.reader(file).read(columns, start, stop, batch_size=batch_size)
+        yield from self.reader(file).read(columns, start, stop, batch_size=batch_size, batch_bytes=batch_bytes)
 
     def _take_file(
         self, file: DataFile, columns: Sequence[ColumnProjection], rows: npt.NDArray[np.int64], batch_size: int

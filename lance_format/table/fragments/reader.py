@@ -24,6 +24,7 @@ from lance_format.object_store import ReadCounter, map_together
 from lance_format.table.format.base_paths import BasePath
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.table_directory import TableDirectory
+from lance_format.table.fragments.batch_rows import BATCH_BYTES
 from lance_format.table.fragments.deletion_file import RowOffsets, read_deleted_rows
 from lance_format.table.fragments.open_files import FragmentFiles, empty_columns_batch
 
@@ -144,7 +145,7 @@ class FragmentReader:
         start, stop : int
             Half-open; within the live rows.
         batch_size : int
-            Maximum number of rows per batch; deleted rows make some smaller.
+            Maximum number of rows per batch; deleted and large rows make some smaller.
 
         Yields
         ------
@@ -159,7 +160,14 @@ class FragmentReader:
             yield from self.read_range(files, self.schema, int(first), int(last) + 1, batch_size=batch_size)
 
     def read_range(
-        self, files: FragmentFiles, schema: Schema, start: int, stop: int, *, batch_size: int
+        self,
+        files: FragmentFiles,
+        schema: Schema,
+        start: int,
+        stop: int,
+        *,
+        batch_size: int,
+        batch_bytes: int | None = BATCH_BYTES,
     ) -> Iterator[tuple[pa.RecordBatch, OffsetsFunction]]:
         """Read the live rows of a range of physical rows, in order.
 
@@ -173,10 +181,12 @@ class FragmentReader:
             Half-open; within the physical rows.
         batch_size : int
             See `read`.
+        batch_bytes : int or None
+            Approximate maximum size of a batch in memory; None for any.
         """
         deleted = self.deleted_rows()
         row = start
-        for batch in files.read(schema, start, stop, batch_size=batch_size):
+        for batch in files.read(schema, start, stop, batch_size=batch_size, batch_bytes=batch_bytes):
             first, row = row, row + batch.num_rows
             offsets: OffsetsFunction = Consecutive(first, row)
             gone = deleted[slice(*np.searchsorted(deleted, [first, row]))] - first if deleted.size else deleted

@@ -14,7 +14,7 @@ from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.fragment import FragmentMetadata
-from lance_format.table.fragments.batch_rows import BATCH_ROWS
+from lance_format.table.fragments.batch_rows import BATCH_BYTES, BATCH_ROWS
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID
 from lance_format.table.scan.metrics import MetricsCallback
 from lance_format.table.scan.projection import Columns, Filter, Projection, plan_projection
@@ -61,7 +61,6 @@ OrderBy: TypeAlias = Sequence[ColumnOrdering | str]
 class ScanTuning(TypedDict, total=False):
     """Arguments of pylance's scanner that this library ignores or refuses."""
 
-    batch_size_bytes: int | None
     batch_readahead: int | None
     fragment_readahead: int | None
     scan_in_order: bool | None
@@ -77,6 +76,7 @@ class ScanKeywords(ScanTuning, total=False):
     limit: int | None
     offset: int | None
     batch_size: int | None
+    batch_size_bytes: int | None
     fragments: Iterable[Any] | None
     with_row_id: bool | None
     with_row_address: bool | None
@@ -139,6 +139,8 @@ class ScanOptions:
         Number of rows to skip.
     batch_size : int, optional
         Maximum number of rows per batch. By default the environment variable `LANCE_DEFAULT_BATCH_SIZE`, or 8192.
+    batch_size_bytes : int, optional
+        Approximate maximum size of a batch in memory. By default 64 MiB, or any if `batch_size` is given.
     fragments : sequence of FragmentMetadata, optional
         Fragments of the table, by default all.
     with_row_id, with_row_address : bool
@@ -180,6 +182,7 @@ class ScanOptions:
     limit: int | None = None
     offset: int = 0
     batch_size: int | None = None
+    batch_size_bytes: int | None = None
     fragments: Sequence[FragmentMetadata] | None = None
     with_row_id: bool = False
     with_row_address: bool = False
@@ -200,9 +203,11 @@ class ScanOptions:
         for name, value in (("Limit", self.limit), ("Offset", self.offset)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
                 raise InvalidInputError(f"{name} must be non-negative, and a whole number; it is {value!r}")
-        size = self.batch_size
-        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
-            raise InvalidInputError(f"batch_size is {size!r}; a whole number from 1 on is needed")
+        for name, size in (("batch_size", self.batch_size), ("batch_size_bytes", self.batch_size_bytes)):
+            if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+                raise InvalidInputError(f"{name} is {size!r}; a whole number from 1 on is needed")
+        if self.batch_size_bytes is not None and self.strict_batch_size is True:
+            raise InvalidInputError("strict_batch_size and batch_size_bytes exclude each other: name one of them")
         for name in _SWITCHES:
             if not isinstance(getattr(self, name), bool):
                 raise InvalidInputError(f"{name} is {getattr(self, name)!r}; True or False is needed")
@@ -251,6 +256,13 @@ class ScanOptions:
     def batch_rows(self) -> int:
         """Maximum number of rows per batch, with the default filled in."""
         return min(_default_batch_size() if self.batch_size is None else self.batch_size, _MAX_BATCH_SIZE)
+
+    @property
+    def batch_bytes(self) -> int | None:
+        """Approximate maximum size of a batch in memory; None if only its rows are limited."""
+        if self.batch_size_bytes is not None or self.batch_size is not None or self.strict_batch_size:
+            return self.batch_size_bytes
+        return BATCH_BYTES
 
 
 def _default_batch_size() -> int:

@@ -120,12 +120,15 @@ class OpenFragment:
         Number of live rows before the fragment.
     within : RowRanges
         The rows that may be read.
+    batch_bytes : int or None
+        Approximate maximum size of a batch in memory; None for any.
     """
 
     scan: FragmentReader
     files: FragmentFiles
     position: int
     within: RowRanges
+    batch_bytes: int | None
 
     def bridged(self, ranges: RowRanges) -> RowRanges:
         """Join ranges that are close to each other, which includes rows that fail the filter, unless all are few."""
@@ -141,7 +144,9 @@ class OpenFragment:
             yield from self.take(schema, rows, batch_size=batch_size)
             return
         for start, stop in ranges.pairs():
-            for batch, offsets in self.scan.read_range(self.files, schema, start, stop, batch_size=batch_size):
+            for batch, offsets in self.scan.read_range(
+                self.files, schema, start, stop, batch_size=batch_size, batch_bytes=self.batch_bytes
+            ):
                 yield batch, self._live(offsets)
 
     def take(self, schema: Schema, rows: LiveRows, *, batch_size: int) -> Iterator[ScannedRows]:

@@ -15,7 +15,7 @@ from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import to_sql
 from lance_format.file.columns.json_columns import with_text
-from lance_format.table.batches.streams import first_rows, of_equal_size
+from lance_format.table.batches.streams import first_rows, of_equal_size, within_bytes
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.fragments.batch_rows import BATCH_ROWS, rows_at_once
@@ -64,7 +64,7 @@ class LanceScanner:
     def __init__(self, table: TableVersion, options: ScanOptions, projection: Projection | None = None) -> None:
         self._table = table
         self._options = options
-        self._batch_size = options.batch_rows
+        self._batch_size, self._batch_bytes = options.batch_rows, options.batch_bytes
         self._metrics: ScanMetrics | None = None
         self._fragments = table.manifest.fragments if options.fragments is None else FragmentList.of(options.fragments)
         self._projection = options.project(table.manifest.schema) if projection is None else projection
@@ -395,8 +395,8 @@ class LanceScanner:
 
     def _applied(self, found: Iterable[JoinedRows]) -> Iterator[pa.RecordBatch]:
         """Compute the outputs."""
-        for joined in found:
-            yield self._projection.apply(joined.batch)
+        applied = (self._projection.apply(joined.batch) for joined in found)
+        yield from applied if self._batch_bytes is None else within_bytes(applied, self._batch_bytes)
 
     def _completed(self, found: Iterable[JoinedRows]) -> Iterator[JoinedRows]:
         """Add the row columns that outputs need."""
@@ -406,7 +406,7 @@ class LanceScanner:
     def _read_one(self, wanted: FragmentRanges, meter: ScanMeter) -> Iterator[JoinedRows]:
         scan, ranges = wanted
         with scan.open(meter.reads) as files:
-            fragment = OpenFragment(scan, files, self._position(scan), ranges)
+            fragment = OpenFragment(scan, files, self._position(scan), ranges, self._batch_bytes)
             found = fragment.read(self._projection.output_source, ranges, batch_size=self._batch_size)
             yield from map(JoinedRows.of_one, found)
 
@@ -423,7 +423,7 @@ class LanceScanner:
                 opened = []
                 for scan, ranges in group:
                     files = late.opened[scan.fragment.id] = stack.enter_context(scan.open(meter.reads))
-                    fragment = OpenFragment(scan, files, self._position(scan), ranges)
+                    fragment = OpenFragment(scan, files, self._position(scan), ranges, self._batch_bytes)
                     wanted = pruned.rows(files, scan, ranges)
                     if len(wanted):
                         opened.append((fragment, wanted))

@@ -44,6 +44,7 @@ class DatasetReads(OpenTable, ScanMethods):
         batch_size: int | None = None,
         fragments: Iterable[LanceFragment] | None = None,
         *,
+        batch_size_bytes: int | None = None,
         with_row_id: bool | None = None,
         with_row_address: bool | None = None,
         blob_handling: str | None = None,
@@ -77,6 +78,9 @@ class DatasetReads(OpenTable, ScanMethods):
             Number of rows to skip.
         batch_size : int, optional
             Maximum number of rows per batch. By default the environment variable `LANCE_DEFAULT_BATCH_SIZE`, or 8192.
+        batch_size_bytes : int, optional
+            Approximate maximum size of a batch in memory; the limit that is reached first counts. By default 64 MiB if
+            `batch_size` is not given, else any. Cannot be combined with `strict_batch_size`.
         fragments : iterable of LanceFragment, optional
             The fragments to read, by default all. with_row_id, with_row_address : bool, optional Whether to add the
             columns `_rowid` and `_rowaddr`.
@@ -135,6 +139,7 @@ class DatasetReads(OpenTable, ScanMethods):
             "limit": limit,
             "offset": offset,
             "batch_size": batch_size,
+            "batch_size_bytes": batch_size_bytes,
             "fragments": None if fragments is None else [fragment.metadata for fragment in fragments],
             "with_row_id": with_row_id,
             "with_row_address": with_row_address,
