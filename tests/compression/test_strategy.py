@@ -288,6 +288,19 @@ def test_dictionaries_of_large_values_are_small(length: int, options: dict[bytes
         assert blocks.values_of(found.items.take(found.words)) == values
 
 
+@pytest.mark.parametrize("length", [10, 1000])
+@pytest.mark.parametrize("layout", ["miniblock", None])
+def test_dictionaries_of_some_long_values_are_small(layout: str | None, length: int) -> None:
+    values = [b"%d" % (number % 10) for number in range(9000)] + [b"%0*d" % (length, n % 50) for n in range(150)]
+    options = CompressionOptions.parse({**_PLAIN, b"lance-encoding:dict-max-size": b"2000"}, "c")
+    block = blocks.block_of(values)
+    if layout is None:
+        is_split = byte_strings.split_large(block, None, options) is not None
+    else:
+        is_split = strategy.compress_page(block, None, options, FileVersion.V2_1).dictionary is not None
+    assert is_split is (length == 10)
+
+
 def test_nulls_are_no_items() -> None:
     values = [b"", b"one", b"", b"garbage", b"two", b"", b"one"] * 50
     definition = np.array([1, 0, 1, 1, 0, 1, 0] * 50, np.uint16)

@@ -124,8 +124,10 @@ def _try_dictionary(
         return None
     if definition is not None:
         page = IndexedPage(page.items, spread_out(page.indices, definition))
-    indices = fixed_width.choose(page.indices, options)
     items = page.items.size_bytes + page.items.num_values * block.bits_per_offset // 8
+    if options.dict_max_size is not None and items > options.dict_max_size:
+        return None  # Items that are longer than the average value may be as few as allowed.
+    indices = fixed_width.choose(page.indices, options)
     return (page, indices) if indices.size_bytes + items < options.dict_size_ratio * without else None
 
 
