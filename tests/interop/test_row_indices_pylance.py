@@ -164,12 +164,17 @@ def test_btree_of_pylance_names_addresses_where_ids_are_stable(tmp_path: Path) -
         assert table.version == version
 
 
+@pytest.mark.parametrize("is_apart", [False, True], ids=["one file", "a file of its own"])
 @pytest.mark.parametrize("position", [0, 2], ids=["first", "last"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_changed_in_place_are_not_found_by_former_values(tmp_path: Path, kind: str, position: int) -> None:
+def test_rows_changed_in_place_are_not_found_by_former_values(
+    tmp_path: Path, kind: str, position: int, *, is_apart: bool
+) -> None:
     path = str(tmp_path / "t")
-    rows = pa.table({"id": range(300), "key": range(300), "name": ["owl"] * 300})
-    table = lance_format.write_dataset(rows, path, max_rows_per_file=100)
+    rows = pa.table({"id": range(300), "name": ["owl"] * 300, "key": range(300)})
+    table = lance_format.write_dataset(rows.drop(["key"]) if is_apart else rows, path, max_rows_per_file=100)
+    if is_apart:
+        table.add_columns(rows.select(["key"]).to_reader())
     table.create_scalar_index("key", kind)
     changed = pa.table({"id": [100 * position + 7], "key": [5007]})
     table.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns").execute(changed)

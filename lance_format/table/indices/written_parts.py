@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ from lance_format.file import FileWriter
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.table.format.file_entries import TOMBSTONE
-from lance_format.table.format.fragment import MAX_FRAGMENT_ID
+from lance_format.table.format.fragment import MAX_FRAGMENT_ID, FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata, new_index, parse_index
 from lance_format.table.format.layout import index_file_name, new_index_uuid
 from lance_format.table.fragments.row_columns import created_at_of
@@ -157,7 +157,8 @@ def plan_row_update(
     first = len(parts) if num_to_merge is None else max(len(parts) - num_to_merge, 0)
     if not lacking.any() and len(parts) - first < 2:
         return None
-    first = min(first, _first_stale(table, parts, np.flatnonzero(lacking).tolist()))
+    indexed = {node.id for node in path[-1].walk()}
+    first = min(first, _first_stale(table, parts, np.flatnonzero(lacking).tolist(), indexed))
     num_rows = table.num_rows()
     while num_to_merge is None and first and num_rows[covered[first - 1]].sum() <= num_rows[lacking].sum():
         first -= 1
@@ -170,7 +171,9 @@ def plan_row_update(
     return PlannedIndexPart(parts[0].name, path[-1].id, kind.name, details, replaced), np.flatnonzero(lacking).tolist()
 
 
-def _first_stale(table: TableVersion, parts: Sequence[IndexMetadata], positions: Sequence[int]) -> int:
+def _first_stale(
+    table: TableVersion, parts: Sequence[IndexMetadata], positions: Sequence[int], indexed: Set[int]
+) -> int:
     """Return the position of the first part that may name rows of fragments that it does not cover.
 
     A row keeps its stable id in the fragment that an update writes, or where its column is written again in place. It
@@ -180,7 +183,7 @@ def _first_stale(table: TableVersion, parts: Sequence[IndexMetadata], positions:
     oldest = table.manifest.version + 1
     if not table.manifest.stable_row_ids:
         lacking = [table.manifest.fragments[position] for position in positions]
-        if any(TOMBSTONE in file.fields for fragment in lacking for file in fragment.files):
+        if any(_may_be_replaced(fragment, indexed) for fragment in lacking):
             return 0
         first = min((fragment.id for fragment in lacking), default=MAX_FRAGMENT_ID)
         last = [int(index.covered_ids().max(initial=-1)) for index in parts]
@@ -189,3 +192,12 @@ def _first_stale(table: TableVersion, parts: Sequence[IndexMetadata], positions:
         created = created_at_of(table.scan(table.manifest.fragments[position], Schema((), {})))
         oldest = min(oldest, 0 if created is None else int(created.versions.min(initial=oldest)))
     return next((number for number, index in enumerate(parts) if index.dataset_version >= oldest), len(parts))
+
+
+def _may_be_replaced(fragment: FragmentMetadata, fields: Set[int]) -> bool:
+    """Return whether fields may have had other values before: they are not in the file that came with the rows.
+
+    A file of which all columns are replaced is no longer listed, or another one is in its place.
+    """
+    others = [field for file in fragment.files[1:] for field in file.fields]
+    return not fields.isdisjoint(others) or any(TOMBSTONE in file.fields for file in fragment.files)
