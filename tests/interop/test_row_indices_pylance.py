@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import decimal
 import re
@@ -16,6 +17,7 @@ import pytest
 
 import lance_format
 from lance_format import CorruptFileError, DatasetNotFoundError
+from lance_format.file import LanceFileWriter
 from tests.table.counting import counted
 
 KINDS = ("BTREE", "BITMAP")
@@ -186,6 +188,28 @@ def test_rows_changed_in_place_are_not_found_by_former_values(
     table.insert(pa.table({"id": [1001], "key": [1001], "name": ["emu"]}))
     table.optimize.optimize_indices(num_indices_to_merge=0)
     assert len(table.list_indices()) == 2
+
+
+@pytest.mark.parametrize("is_cleaned", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_replaced_files_are_not_found_by_former_values(tmp_path: Path, kind: str, *, is_cleaned: bool) -> None:
+    """The file of all columns of the last fragment: nothing in the manifest tells that there was another."""
+    path = tmp_path / "t"
+    table = lance_format.write_dataset(pa.table({"key": range(300)}), path, max_rows_per_file=100)
+    table.create_scalar_index("key", kind)
+    with LanceFileWriter(path / "data" / "new.lance") as writer:
+        writer.write_batch(pa.table({"key": range(1000, 1100)}))
+    file = dataclasses.replace(table.get_fragment(2).metadata.files[0], path="new.lance", file_size_bytes=None)
+    replacement = lance_format.LanceOperation.DataReplacement([(2, file)])
+    table = lance_format.LanceDataset.commit(table, replacement, table.version)
+    table.insert(pa.table({"key": range(400, 410)}))
+    if is_cleaned:
+        table.cleanup_old_versions(older_than=datetime.timedelta(0))
+    table.optimize.optimize_indices(num_indices_to_merge=0)
+    library = lance.dataset(str(path))
+    assert library.count_rows("key = 1000") == library.count_rows("key = 405") == 1
+    assert is_cleaned or library.count_rows("key = 200") == 0
+    assert table.count_rows("key = 200") == 0
 
 
 @pytest.mark.parametrize("change", ["update", "merge", "column", "compaction"])

@@ -9,15 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from lance_format.datatypes import Field, Schema
+from lance_format.errors import VersionNotFoundError
 from lance_format.file import FileWriter
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
 from lance_format.table.format.file_entries import TOMBSTONE
-from lance_format.table.format.fragment import MAX_FRAGMENT_ID, FragmentMetadata
+from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata, new_index, parse_index
 from lance_format.table.format.layout import index_file_name, new_index_uuid
 from lance_format.table.fragments.row_columns import created_at_of
 from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart
+from lance_format.table.versions.history import History
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.version import STABLE
 
@@ -177,21 +179,28 @@ def _first_stale(
     """Return the position of the first part that may name rows of fragments that it does not cover.
 
     A row keeps its stable id in the fragment that an update writes, or where its column is written again in place. It
-    was created before the part was made then. Addresses are kept in place only: such a fragment has columns that were
-    replaced, or is older than others of the part.
+    was created before the part was made then. Addresses are kept in place only, in a fragment that the version has on
+    which the part was made.
     """
     oldest = table.manifest.version + 1
-    if not table.manifest.stable_row_ids:
-        lacking = [table.manifest.fragments[position] for position in positions]
-        if any(_may_be_replaced(fragment, indexed) for fragment in lacking):
-            return 0
-        first = min((fragment.id for fragment in lacking), default=MAX_FRAGMENT_ID)
-        last = [int(index.covered_ids().max(initial=-1)) for index in parts]
-        return next((number for number, highest in enumerate(last) if highest > first), len(parts))
+    lacking = [table.manifest.fragments[position] for position in positions]
+    if lacking and not table.manifest.stable_row_ids:
+        history = table.history()
+        return next((at for at, index in enumerate(parts) if _may_name(index, lacking, indexed, history)), len(parts))
     for position in positions:
         created = created_at_of(table.scan(table.manifest.fragments[position], Schema((), {})))
         oldest = min(oldest, 0 if created is None else int(created.versions.min(initial=oldest)))
     return next((number for number, index in enumerate(parts) if index.dataset_version >= oldest), len(parts))
+
+
+def _may_name(index: IndexMetadata, lacking: Sequence[FragmentMetadata], indexed: Set[int], history: History) -> bool:
+    """Return whether a part of an index may name rows of fragments that it does not cover by their addresses."""
+    first = min(fragment.id for fragment in lacking)
+    try:
+        return history.load(index.dataset_version).max_fragment_id >= first
+    except VersionNotFoundError:  # A cleanup removed it, or the part was made on another branch.
+        was_later = int(index.covered_ids().max(initial=-1)) > first
+        return was_later or any(_may_be_replaced(fragment, indexed) for fragment in lacking)
 
 
 def _may_be_replaced(fragment: FragmentMetadata, fields: Set[int]) -> bool:
