@@ -15,6 +15,7 @@ from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.file.blobs.payloads import store_payloads
 from lance_format.file.columns.dictionaries import concat, size_bytes
 from lance_format.file.columns.leaf_columns import Leaf
+from lance_format.file.columns.shared_memory import detached
 from lance_format.file.container.footer import ALIGNMENT, serialize_descriptor, serialize_end
 from lance_format.file.container.seal import BLOCK_BYTES, SUM_TYPE, serialize_seal
 from lance_format.file.container.summed_sink import SummedSink
@@ -77,6 +78,18 @@ class _ColumnWriter:
         self.zones = None if rows_per_zone is None else ColumnZones(layout.zoned, rows_per_zone)
         self.arrays: list[pa.Array] = []
         self.buffered_bytes = 0
+        self._num_detached = 0
+
+    def take(self) -> list[pa.Array]:
+        """Return the gathered rows, and gather others."""
+        arrays, self.arrays, self.buffered_bytes, self._num_detached = self.arrays, [], 0, 0
+        return arrays
+
+    def detach(self) -> None:
+        """Let go of the memory of other columns."""
+        start = self._num_detached
+        self.arrays[start:] = map(detached, self.arrays[start:])
+        self._num_detached = len(self.arrays)
 
 
 class _Buffer:
@@ -190,6 +203,8 @@ class FileWriter:
         self._has_zone_indices = zone_index is not None
         self._global_buffers: list[bytes] = []
         self._finished = False
+        self._has_written = False
+        """Whether values of the last batch, or of those before it, are in the file."""
         self.num_rows = 0
 
     @property
@@ -214,11 +229,16 @@ class FileWriter:
         for column, array in zip(self._columns, arrays, strict=True):
             self._append(column, self._without_payloads(column, array))
         self.num_rows += batch.num_rows
+        if self._has_written:  # Rows of other columns that still wait would hold the memory of those.
+            self._has_written = False
+            for column in self._columns:
+                column.detach()
 
     def _without_payloads(self, column: _ColumnWriter, array: pa.Array) -> pa.Array:
         """Write the payloads of blobs, which wait for no page; returns the column with their descriptions instead."""
         if column.described is column.field:
             return array
+        self._has_written = True
         return store_payloads(array, column.field, column.described, lambda data: self._write_aligned(data).offset)
 
     def _append(self, column: _ColumnWriter, array: pa.Array) -> None:
@@ -238,9 +258,8 @@ class FileWriter:
             self._write_pages(column)
 
     def _write_pages(self, column: _ColumnWriter) -> None:
-        arrays, column.arrays = column.arrays, []
-        column.buffered_bytes = 0
-        for array in _joined(arrays):
+        self._has_written = True
+        for array in _joined(column.take()):
             column.pages.write(array)
             if column.zones is not None:
                 column.zones.append(array)
