@@ -25,6 +25,8 @@ from lance_format.file.reading.structural_leaf import StructuralLeaf
 _MAX_PAGES_AT_ONCE = 32  # Of a column. Single rows need little of a page, but its dictionary may have some MiB.
 _ROUND_BYTES = 64 * 1024 * 1024
 _FIRST_TAKE_BYTES = 4 * 1024 * 1024
+_FIRST_TAKE_ROWS = 1024
+"""Number of rows after which their size in memory is known, where it can be any."""
 _TAKE_BYTES = 32 * 1024 * 1024
 _LEAST_ALIKE = 4
 """Fewer columns of one type are not worth being put together."""
@@ -155,14 +157,16 @@ def take_batches(
     leaves = [cursor.column for cursor in batches.cursors]
     ends = expected_bytes(leaves, rows)
     first, budget = 0, _FIRST_TAKE_BYTES
+    most = rows.size if all(leaf.leaf.is_flat for leaf in leaves) else _FIRST_TAKE_ROWS
     while first < rows.size:
-        limit = (ends[first - 1] if first else 0) + budget
-        last = max(first + 1, int(np.searchsorted(ends, limit, side="right")))
+        before = ends[first - 1] if first else 0
+        last = max(first + 1, min(int(np.searchsorted(ends, before + budget, side="right")), most))
+        most = rows.size
         taken = take_arrays(source, leaves, rows[first:last])
         for cursor, arrays in zip(batches.cursors, taken, strict=True):
             cursor.push(arrays, last)
-        # The expected size is an average; a filter may select just the large rows.
-        excess = sum(cursor.row_bytes for cursor in batches.cursors) * (last - first) / budget
+        # The expected size is an average of stored bytes; a filter may select just the large rows.
+        excess = sum(cursor.row_bytes for cursor in batches.cursors) * (last - first) / (ends[last - 1] - before)
         budget = int(_TAKE_BYTES / max(excess, 1))
         while first < last:
             num_rows, built = batches.pop(last - first, batch_size)

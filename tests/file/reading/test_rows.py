@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -159,3 +161,15 @@ def test_pages_of_one_form_are_decoded_together(
 def _assert_same(found: pa.Table, expected: pa.Table) -> None:
     assert found.drop_columns("key").equals(expected.drop_columns("key"))
     assert found["key"].cast(pa.string()).equals(expected["key"].cast(pa.string()))
+
+
+def test_texts_of_few_stored_bytes_are_taken_in_small_batches(tmp_path: Path) -> None:
+    texts = pa.array([letter * 60_000 for letter in "abc"])
+    table = pa.table({"text": texts.take(pa.array(np.arange(6000) % 3))})
+    with LanceFileWriter(tmp_path / "a.lance", table.schema, version="2.2") as writer:
+        writer.write_batch(table)
+    counted = CountedFile(tmp_path / "a.lance")
+    rows = np.arange(0, 6000, 2)
+    batches = list(counted.reader.take_batches(counted.columns(["text"]), rows, batch_size=8192))
+    assert max(batch.nbytes for batch in batches) < 70 << 20
+    assert pa.Table.from_batches(batches).equals(table.take(rows))
