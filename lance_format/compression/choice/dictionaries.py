@@ -46,7 +46,7 @@ def max_items(block: DataBlock, bytes_per_item: float, without: float, options: 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a dictionary is likely to have, judged by a sample of the values.
+    """The expected size of a dictionary, judged by a sample of the values.
 
     Parameters
     ----------

@@ -27,6 +27,7 @@ from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.extension_types import map_leaf_types, storage_of
 from lance_format.file.columns import dictionaries
 from lance_format.file.columns.value_checks import check_read, check_written, is_utf8
+from lance_format.file.columns.zeroing import zero_nulls
 from lance_format.kernels.compression import variable as kernels
 from lance_format.logical_types import stored_leaf_type
 from lance_format.memory import empty
@@ -409,16 +410,7 @@ def _fixed_width_of(array: pa.Array, valid: Validity | None) -> FixedWidthBlock:
     width = array.type.bit_width // 8
     data = _bytes(array.buffers()[1])[array.offset * width : (array.offset + len(array)) * width]
     if valid is not None and width:
-        if width in (1, 2, 4, 8):
-            words = data.view(f"<u{width}")
-            zeroed = np.multiply(words, valid, out=empty(words.size, words.dtype))  # Faster than a copy with a mask.
-            data = zeroed.view(np.uint8)
-        elif width % 8 == 0:
-            words = data.view("<u8")
-            data = np.multiply(words, np.repeat(valid, width // 8), out=empty(words.size, words.dtype)).view(np.uint8)
-        else:
-            data = data.copy()
-            data.reshape(-1, width)[~valid] = 0
+        data = zero_nulls(data, width, valid)
     block = FixedWidthBlock(aligned(data), width * 8, len(array))
     check_written(block, array.type)
     return block

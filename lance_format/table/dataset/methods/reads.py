@@ -79,8 +79,7 @@ class DatasetReads(OpenTable, ScanMethods):
         batch_size : int, optional
             Maximum number of rows per batch. By default the environment variable `LANCE_DEFAULT_BATCH_SIZE`, or 8192.
         batch_size_bytes : int, optional
-            Approximate maximum size of a batch in memory; the limit that is reached first counts. By default 64 MiB if
-            `batch_size` is not given, else any. Cannot be combined with `strict_batch_size`.
+            Approximate maximum size of a batch in memory. By default 64 MiB, or any if `batch_size` is given.
         fragments : iterable of LanceFragment, optional
             The fragments to read, by default all. with_row_id, with_row_address : bool, optional Whether to add the
             columns `_rowid` and `_rowaddr`.
