@@ -422,6 +422,7 @@ def test_an_index_without_rows_has_no_files(tmp_path: Path, kind: str, num_to_me
     nearest = {"column": "v", "q": vectors[7], "k": 3}
     ours = lance_format.dataset(tmp_path)
     assert ours.to_table(["id"], nearest=nearest) == lance.dataset(tmp_path).to_table(["id"], nearest=nearest)
+    assert ours.verify().problems == ()
     ours.optimize.optimize_indices(num_indices_to_merge=num_to_merge)
     nearest["refine_factor"] = 100
     found = [library.dataset(tmp_path).to_table(["id"], nearest=nearest)["id"] for library in (lance_format, lance)]

@@ -38,7 +38,8 @@ def check_index(table: TableVersion, index: IndexMetadata) -> Iterator[Finding]:
     for path in sorted(paths):
         verification = holding.index_verification(index.uuid, path.rpartition("/")[2])
         findings += check_lance_file(table, path, holding.relative(path), _INDEX_FILE, None, verification)
-    if index.is_system:
+    is_untrained = not paths and index.fragment_ids is not None and not index.fragment_ids  # it names no rows
+    if index.is_system or is_untrained:
         yield from findings
         return
     if not any(finding.is_problem for finding in findings):
