@@ -142,7 +142,7 @@ def find_all_changes(reader: RowReader, log: ChangeLog, version: int) -> list[Ro
     VersionNotFoundError, NotSupportedError
         See `ChangeLog.find_changes`.
     """
-    return log.find_changes(version, dropped=list(reader.columns.dropped(version, log)))
+    return log.find_changes(version, dropped=reader.columns.dropped(version, log))
 
 
 def plan_changes(reader: RowReader, log: ChangeLog, changes: Sequence[RowChange], commit: Commit) -> list[Part]:

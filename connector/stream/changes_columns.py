@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -94,8 +94,8 @@ class ReadColumns:
         except VersionNotFoundError:  # of a restore whose version is gone, which alone tells what ids stood for
             return by_name
 
-    def dropped(self, version: int, log: ChangeLog) -> dict[str, str]:
-        """Return the columns that a version lacks, by their names in the version before it.
+    def dropped(self, version: int, log: ChangeLog) -> frozenset[int]:
+        """Return the ids that fields, which a version lacks, have in the version before it.
 
         Parameters
         ----------
@@ -108,10 +108,12 @@ class ReadColumns:
             If a version is not there that is needed to tell.
         """
         if not log.may_drop_columns(version):
-            return {}
-        had = self.names_in(log.open(version - 1), log)
-        has = self.names_in(log.open(version), log)
-        return {own.name: name for name, own in had.items() if name not in has}
+            return frozenset()
+        before = log.open(version - 1)
+        had, has = self.names_in(before, log), self.names_in(log.open(version), log)
+        stored = {own.name(): own for own in before.lance_schema.fields()}
+        kinds = {field.name(): kind for field, kind in zip(self.fields, self.types, strict=True)}
+        return frozenset(_lost(kinds, had, has, stored))
 
     def stored(self, names: Mapping[str, Origin]) -> dict[str, Origin]:
         """Return where a version has the columns that Spark expects, without columns that the version lacks.
@@ -238,6 +240,28 @@ def _find_below(
         places = zip(inner.items(), children, stored, strict=True)
         found = {name: Origin(name, _find_below(child, type_, other, ids)) for (name, type_), child, other in places}
     return None if found == {name: Origin(name) for name in names} else found
+
+
+def _lost(
+    kinds: Mapping[str, pa.DataType],
+    had: Mapping[str, Origin] | None,
+    has: Mapping[str, Origin] | None,
+    stored: Mapping[str, LanceField],
+) -> Iterator[int]:
+    """Yield the ids of the fields of a version that have an origin in `had` and none in `has`."""
+    for name, kind in kinds.items():
+        before, after = (Origin(name) if known is None else known.get(name) for known in (had, has))
+        own = None if before is None else stored.get(before.name)
+        if before is None or own is None:
+            continue
+        if after is None:
+            yield from _ids([own])
+        elif before.below != after.below:
+            is_struct = pa.types.is_struct(kind)
+            inner = {child.name: child.type for child in kind} if is_struct else _inner_types(kind)
+            children = own.children()[0].children() if pa.types.is_map(kind) else own.children()
+            names = [child.name() for child in children] if is_struct else list(inner)
+            yield from _lost(inner, before.below, after.below, dict(zip(names, children, strict=True)))
 
 
 def _inner_types(kind: pa.DataType) -> dict[str, pa.DataType]:

@@ -96,7 +96,7 @@ class VersionReader:
             dataset = self._log.open(version)
             self._check_columns(dataset)
             feeds = self._options.changes.read_change_feed
-            dropped = self._dropped(version) if feeds else []
+            dropped = self._read_columns.dropped(version, self._log) if feeds else frozenset[int]()
             added = self._log.added_fragments(version)
             if added is not None and not dropped:
                 return self._added(dataset, added)
@@ -112,10 +112,6 @@ class VersionReader:
         """Return the columns whose changes count; None if all do, as in a batch of the feed."""
         wanted = None if self._options.changes.read_change_feed else self._options.columns
         return None if wanted is None else [name for name in wanted if name in dataset.schema.names]
-
-    def _dropped(self, version: int) -> list[str]:
-        """Return the columns of the stream that a version dropped, by their names before."""
-        return list(self._read_columns.dropped(version, self._log))
 
     def _added(self, dataset: LanceDataset, fragment_ids: list[int]) -> Delivery:
         fragments = [dataset.get_fragment(number) for number in fragment_ids]

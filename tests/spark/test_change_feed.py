@@ -94,6 +94,28 @@ def test_columns_that_are_dropped_and_restored_update_their_rows(
     assert feed(path, startingVersion=2) == [change(before, 2, a=1, b=2), change(after, 2, a=1, b=None), *restored]
 
 
+@pytest.mark.parametrize("kind", ["struct", "list", "map"])
+def test_fields_below_columns_that_are_dropped_and_restored_update_their_rows(path: str, kind: str) -> None:
+    below = pa.struct([("x", pa.int64()), ("y", pa.int64())])
+    types = {"struct": below, "list": pa.list_(below), "map": pa.map_(pa.string(), below)}
+
+    def value(x: int | None) -> Any:
+        first = {"x": x, "y": 2}
+        return {"struct": first, "list": [first], "map": [("k", first)]}[kind]
+
+    rows = pa.table({"a": [1], "s": pa.array([value(1)], types[kind])})
+    table = write_dataset(rows, path, data_storage_version="2.2", enable_stable_row_ids=True)
+    table.drop_columns([{"struct": "s.x", "list": "s.item.x", "map": "s.entries.value.x"}[kind]])
+    table.checkout_version(1).restore()
+    before, after = updated(stable=True)
+    assert feed(path, startingVersion=2) == [
+        change(before, 2, a=1, s=value(1)),
+        change(after, 2, a=1, s=value(None)),
+        change(before, 3, a=1, s=value(None)),
+        change(after, 3, a=1, s=value(1)),
+    ]
+
+
 def test_an_append_needs_no_version_before_it(table: LanceDataset, path: str) -> None:
     table.insert({"a": [3], "b": [4]})
     table.cleanup_old_versions(retain_versions=1)

@@ -6,7 +6,7 @@ import bisect
 import dataclasses
 import datetime
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Set
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError, VersionNotFoundError
@@ -164,7 +164,7 @@ class ChangeLog:
         version: int,
         columns: Sequence[str] | None = None,
         *,
-        dropped: Sequence[str] = (),
+        dropped: Set[int] = frozenset(),
         with_new_columns: bool = True,
     ) -> list[RowChange]:
         """Find the rows that a version inserted, updated and deleted.
@@ -174,8 +174,8 @@ class ChangeLog:
         version : int
         columns : sequence of str, optional
             Columns of the version; changes of other columns do not count. By default all.
-        dropped : sequence of str
-            Columns of the version before that this one lacks, and whose loss updates the rows that had values.
+        dropped : set of int
+            Ids of fields of the version before that this one lacks, and whose loss updates the rows that had values.
         with_new_columns : bool
             Whether an added column updates the rows that it has values for.
 

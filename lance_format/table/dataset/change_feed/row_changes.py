@@ -12,7 +12,7 @@ need a bitmap per fragment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import field
 from typing import TypeAlias
 
@@ -115,7 +115,7 @@ class ComparedFields:
 
     @classmethod
     def of(
-        cls, before: Schema, after: Schema, columns: Sequence[str] | None, dropped: Sequence[str], *, with_new: bool
+        cls, before: Schema, after: Schema, columns: Sequence[str] | None, dropped: Set[int], *, with_new: bool
     ) -> ComparedFields:
         """Return the fields of some columns.
 
@@ -124,14 +124,14 @@ class ComparedFields:
         before, after : Schema
         columns : sequence of str, optional
             Names of columns of the later version, by default all.
-        dropped : sequence of str
-            Names of columns of the earlier version that the later one lacks. Their values before update all rows.
+        dropped : set of int
+            Ids of fields of the earlier version that the later one lacks. Their values before update all rows.
         with_new : bool
             Whether to include fields that the earlier version lacks. Values of an added column then update all rows.
         """
         now = _field_ids(after, columns)
         known = now & _field_ids(before)
-        return cls(known | _field_ids(before, dropped), now if with_new else known)
+        return cls(known | dropped, now if with_new else known)
 
 
 def _field_ids(schema: Schema, columns: Sequence[str] | None = None) -> frozenset[int]:
