@@ -11,7 +11,7 @@ import pytest
 
 import lance_format
 from connector.source.data_source import LanceDataSource
-from lance_format import LanceDataset, SchemaMismatchError, write_dataset
+from lance_format import LanceDataset, LanceOperation, SchemaMismatchError, write_dataset
 from tests.spark.test_stream_reader import Stream
 
 
@@ -114,6 +114,32 @@ def test_fields_below_columns_that_are_dropped_and_restored_update_their_rows(pa
         change(before, 3, a=1, s=value(None)),
         change(after, 3, a=1, s=value(1)),
     ]
+
+
+def test_a_restore_updates_rows_beside_those_that_were_updated_in_place(path: str) -> None:
+    table = write_dataset({"a": [1, 2], "b": [3, 4], "c": [5, 6]}, path, enable_stable_row_ids=True)
+    update_in_place(path, {"a": [2], "c": [8]}, with_lineage=False)
+    update_in_place(path, {"a": [1], "c": [7]}, with_lineage=True)
+    table.checkout_version(1).restore()
+    table.checkout_version(3).restore()
+    table.drop_columns(["b"])
+    table.checkout_version(1).restore()
+    found = feed(path, startingVersion=4, endingVersion=4)
+    assert [(row["a"], row["c"]) for row in found] == [(1, 7), (2, 8), (1, 5), (2, 6)]
+    found = feed(path, startingVersion=7)
+    assert [(row["a"], row["b"]) for row in found] == [(1, None), (2, None), (1, 3), (2, 4)]
+
+
+def update_in_place(path: str, values: dict[str, Any], *, with_lineage: bool) -> None:
+    fragment = lance_format.dataset(path).get_fragments()[0]
+    updated, fields, *offsets = fragment.update_columns(pa.table(values), "a", "a", with_offsets=with_lineage)
+    operation = LanceOperation.Update(
+        updated_fragments=[updated],
+        fields_modified=fields,
+        update_mode="rewrite_columns",
+        updated_fragment_offsets={0: offsets[0]} if with_lineage else None,
+    )
+    LanceDataset.commit(path, operation, read_version=lance_format.dataset(path).version)
 
 
 def test_an_append_needs_no_version_before_it(table: LanceDataset, path: str) -> None:

@@ -192,14 +192,15 @@ class _Finder:
     Parameters
     ----------
     before, after : TableVersion
-    may_reuse_ids : bool
-        Whether rows with the same id may be different rows, created by different versions.
+    is_restored : bool
+        Whether an earlier version came back. Rows with the same id may be different rows then, created by different
+        versions, and the lineage does not name rows whose values were replaced without it in between.
     found : list of RowChange
     """
 
     before: TableVersion
     after: TableVersion
-    may_reuse_ids: bool
+    is_restored: bool
     found: list[RowChange] = field(default_factory=list)
 
     def add(self, table: TableVersion, kind: str, parts: Iterable[_Rows]) -> None:
@@ -225,7 +226,8 @@ class _Finder:
         deleted_before, deleted_after = was.deleted_rows(), now.deleted_rows()
         if _has_other_values(was.fragment, now.fragment, fields):
             rows = _live(now, distinct(np.concatenate([deleted_before, deleted_after])))
-            rows = self._touched(was, now, rows)
+            if fields.before == fields.after and not self.is_restored:
+                rows = self._touched(was, now, rows)
             stable = self.after.manifest.stable_row_ids
             self.add(self.before, PREIMAGE if stable else DELETE, [_Rows(was, rows)])
             self.add(self.after, POSTIMAGE if stable else INSERT, [_Rows(now, rows)])
@@ -246,7 +248,7 @@ class _Finder:
         old, new = _Identities.of(gone, lone), _Identities.of(come, lone)
         both, in_old, in_new = np.intersect1d(old.ids, new.ids, assume_unique=True, return_indices=True)
         is_same = np.ones(both.size, np.bool_)
-        if self.may_reuse_ids:
+        if self.is_restored:
             is_same = old.created_at[in_old] == new.created_at[in_new]
         is_updated = old.updated_at[in_old] != new.updated_at[in_new]
         is_updated |= old.has_lone[in_old] | new.has_lone[in_new]
