@@ -69,7 +69,7 @@ def fixed_width(array: pa.Array, dtype: str, items: int = 1) -> npt.NDArray[Any]
     data = array.buffers()[1]
     if data is None:
         return np.zeros(len(array) * items, dtype)
-    return np.frombuffer(data, dtype)[array.offset * items : (array.offset + len(array)) * items]
+    return np.frombuffer(data, dtype, len(array) * items, array.offset * items * np.dtype(dtype).itemsize)
 
 
 def to_words(array: pa.Array) -> I64:

@@ -172,7 +172,7 @@ def _bytes_of(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], Counts]:
     _, offsets, data = texts.buffers()
     if not len(texts):
         return np.zeros(0, np.uint8), np.zeros(1, np.int64)
-    found = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1].copy()
+    found = np.frombuffer(offsets, np.int64, len(texts) + 1, 8 * texts.offset).copy()
     return np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), found
 
 

@@ -177,3 +177,28 @@ def test_fields_of_null_structs_are_null_on_their_own(tmp_path: Path) -> None:
         assert table.count_rows("a.b is null") == 1
     stored = reference.to_table()["a"].chunk(0).field("b")
     assert (stored.null_count, stored.field("n").null_count, stored.field("l").null_count) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("num_rows", [2, 3])
+def test_nulls_whose_parts_share_a_buffer(tmp_path: Path, version: str, num_rows: int) -> None:
+    """Arrow allocates one buffer for an array of nulls, whose size is no multiple of the width of each part."""
+    kinds = {
+        "words": pa.list_(pa.large_list(pa.string())),
+        "key": pa.binary(9),
+        "number": pa.int64(),
+        "price": pa.decimal128(20, 2),
+        "text": pa.large_string(),
+    }
+    nulls = pa.nulls(num_rows, pa.struct(list(kinds.items())))
+    parts = {name: nulls.field(position) for position, name in enumerate(kinds)}
+    rows = pa.table({"id": range(num_rows), "all": nulls, **parts})
+    table = lance_format.write_dataset(rows, tmp_path, data_storage_version=version)
+    table.update({"words": "null", "all": "null"}, where="id >= 0")
+    assert table.to_table() == rows == lance.dataset(tmp_path).to_table()
+    for given in ("text IN ('a', 'b')", "price = 1.5", "all.price < 3", "all.text = 'a'", "number IN (1, 2)"):
+        assert table.count_rows(given) == 0
+    for kind, column in (("BLOOMFILTER", "text"), ("NGRAM", "text"), ("INVERTED", "text"), ("BTREE", "number")):
+        table.create_scalar_index(column, kind, name=f"{kind} of {column}")
+    table.merge_insert("text").when_not_matched_insert_all().execute(rows)
+    assert table.count_rows() == 2 * num_rows

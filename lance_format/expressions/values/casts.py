@@ -102,8 +102,7 @@ def decimal_words(decimals: pa.Array) -> npt.NDArray[np.int64] | None:
     """Return the digits of decimals of 128 bits, 0 for nulls; None if some have more than 64 bits hold."""
     if decimals.buffers()[1] is None:
         return None
-    start, stop = decimals.offset, decimals.offset + len(decimals)
-    halves = np.frombuffer(decimals.buffers()[1], np.int64)[2 * start : 2 * stop]
+    halves = np.frombuffer(decimals.buffers()[1], np.int64, 2 * len(decimals), 16 * decimals.offset)
     low, high = halves[::2], halves[1::2]
     if decimals.null_count:
         valid = decimals.is_valid().to_numpy(zero_copy_only=False)

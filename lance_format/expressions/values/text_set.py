@@ -28,8 +28,9 @@ def text_parts(array: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.i
     if stored_offsets is None or not len(array):
         offsets = np.zeros(len(array) + 1, np.int64)
     else:
-        read = np.frombuffer(stored_offsets, np.int64 if is_long else np.int32)
-        offsets = read[array.offset : array.offset + len(array) + 1].astype(np.int64)
+        width = np.dtype(np.int64 if is_long else np.int32)
+        read = np.frombuffer(stored_offsets, width, len(array) + 1, array.offset * width.itemsize)
+        offsets = read.astype(np.int64)
     found = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     if found.size < offsets[-1] + SLACK:
         kept = found[offsets[0] : offsets[-1]]

@@ -317,11 +317,12 @@ def validity_of(array: pa.Array) -> Validity | None:
 def offsets_of(array: pa.Array) -> Offsets:
     """Return where each list or byte string of an array, which may be a slice, starts, and where the last ends."""
     is_large = any(matches(array.type) for matches in _LARGE)
-    dtype = np.int64 if is_large else np.int32
+    dtype = np.dtype(np.int64 if is_large else np.int32)
     buffer = array.buffers()[1]
     if buffer is None or buffer.size == 0:
         return np.zeros(1, dtype)
-    return np.frombuffer(buffer, dtype)[array.offset : array.offset + len(array) + 1]
+    # Arrays of nulls share one buffer among all of their parts, which is no multiple of the size of each.
+    return np.frombuffer(buffer, dtype, len(array) + 1, array.offset * dtype.itemsize)
 
 
 def values_of(array: pa.Array, valid: Validity | None) -> ValueBlock | None:

@@ -144,8 +144,9 @@ def hash_array(values: pa.Array) -> Hashes:
     count, buffers = len(values), values.buffers()
     content = np.frombuffer(buffers[-1] or b"", np.uint8)
     if len(buffers) == 3:
-        width = np.int64 if pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type) else np.int32
-        ends = np.frombuffer(buffers[1] or bytes(8), width)[values.offset : values.offset + count + 1]
+        is_large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
+        width = np.dtype(np.int64 if is_large else np.int32)
+        ends = np.frombuffer(buffers[1] or bytes(8), width, count + 1, values.offset * width.itemsize)
     else:
         size = values.type.bit_width // 8
         ends = (np.arange(count + 1) + values.offset) * size

@@ -44,7 +44,7 @@ class _Trigrams:
     def __init__(self, texts: pa.Array) -> None:
         _, offset_bytes, content = texts.buffers()
         self._data = np.frombuffer(content or b"", np.uint8)
-        self._offsets = np.frombuffer(offset_bytes, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        self._offsets = np.frombuffer(offset_bytes, np.int64, len(texts) + 1, 8 * texts.offset)
         self._data.flags.writeable = self._offsets.flags.writeable = False  # As of query texts, for one compilation.
         self.counts = np.zeros(NUM_TOKENS, np.int64)
         self._gather(0, NUM_TOKENS, self.counts, np.zeros(0, np.uint32), store=False)
