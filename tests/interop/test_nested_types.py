@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_format
+from lance_format import LanceOperation
 from lance_format.errors import NotSupportedError, SchemaMismatchError
 from lance_format.file import LanceFileReader, LanceFileWriter
 from tests.arrays import same_values
@@ -202,3 +203,14 @@ def test_nulls_whose_parts_share_a_buffer(tmp_path: Path, version: str, num_rows
         table.create_scalar_index(column, kind, name=f"{kind} of {column}")
     table.merge_insert("text").when_not_matched_insert_all().execute(rows)
     assert table.count_rows() == 2 * num_rows
+
+
+def test_nulls_in_lists_of_lists_are_replaced_in_place(tmp_path: Path) -> None:
+    lists = [[[None] * 7, [None]], None, [], [[]]]
+    rows = pa.table({"id": range(4), "a": pa.array(lists, pa.list_(pa.list_(pa.null())))})
+    table = lance_format.write_dataset(rows, tmp_path)
+    fragment, fields = table.get_fragments()[0].update_columns(rows.slice(0, 1).set_column(0, "id", [[3]]), "id")
+    operation = LanceOperation.Update(updated_fragments=[fragment], fields_modified=fields)
+    table = lance_format.LanceDataset.commit(tmp_path, operation, read_version=1)
+    assert table.to_table()["a"].to_pylist() == [*lists[:3], lists[0]]
+    assert lance.dataset(tmp_path).to_table() == table.to_table()

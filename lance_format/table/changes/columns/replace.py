@@ -63,7 +63,7 @@ def replace_values(
             news = overlay(batch.filter(pa.array(found)), news, partial)
         positions = np.arange(batch.num_rows)
         positions[found] = batch.num_rows + np.arange(news.num_rows)
-        joined = pa.concat_tables([pa.Table.from_batches([batch]).cast(values.schema), news.cast(values.schema)])
+        joined = pa.concat_tables([_cast(pa.Table.from_batches([batch]), values.schema), _cast(news, values.schema)])
         joined = joined.combine_chunks()
         return pa.RecordBatch.from_arrays(
             [column.take(pa.array(positions)).combine_chunks() for column in joined.columns], schema=values.schema
@@ -82,3 +82,10 @@ def replace_values(
 def serialize_offsets(offsets: RowOffsets) -> bytes:
     """Return offsets of rows in the files of a fragment, `int64[n]`, as a portable Roaring bitmap."""
     return to_bitmap(offsets).serialize()
+
+
+def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Cast columns of other types only: Arrow's casts of lists that hold nulls of type null in lists are not valid."""
+    pairs = zip(table.columns, schema, strict=True)
+    columns = [column if column.type == field.type else column.cast(field.type) for column, field in pairs]
+    return pa.Table.from_arrays(columns, schema=schema)
