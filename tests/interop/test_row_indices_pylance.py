@@ -190,6 +190,30 @@ def test_rows_changed_in_place_are_not_found_by_former_values(
     assert len(table.list_indices()) == 2
 
 
+@pytest.mark.parametrize("maker", [lance, lance_format])
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("position", [0, 2], ids=["first", "last"])
+def test_rows_changed_in_place_are_not_taken_for_null(
+    tmp_path: Path, position: int, maker: Any, *, stable: bool
+) -> None:
+    path = str(tmp_path / "t")
+    rows = pa.table({"id": range(30), "name": ["owl"] * 30, "key": [None, 1] * 15})
+    table = lance_format.write_dataset(rows, path, max_rows_per_file=10, enable_stable_row_ids=stable)
+    maker.dataset(path).create_scalar_index("key", "ZONEMAP")
+    table.checkout_latest()
+    changed = pa.table({"id": range(10 * position, 10 * position + 10), "key": [1, None] * 5})
+    table.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns").execute(changed)
+    table.optimize.optimize_indices(num_indices_to_merge=0)
+    assert len(table.list_indices()) == 1
+    expected = [number for number in range(30) if (number // 10 == position) == (number % 2 == 1)]
+    for library in (table, lance.dataset(path)):
+        assert library.to_table(["id"], filter="key IS NULL")["id"].to_pylist() == expected
+        assert library.count_rows("key IS NOT NULL") == 15
+    table.insert(pa.table({"id": [30], "name": ["emu"], "key": [7]}))
+    table.optimize.optimize_indices(num_indices_to_merge=0)
+    assert len(table.list_indices()) == 2
+
+
 @pytest.mark.parametrize("is_cleaned", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_replaced_files_are_not_found_by_former_values(tmp_path: Path, kind: str, *, is_cleaned: bool) -> None:

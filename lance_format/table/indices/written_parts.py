@@ -182,15 +182,38 @@ def _first_stale(
     was created before the part was made then. Addresses are kept in place only, in a fragment that the version has on
     which the part was made.
     """
+    if positions and not table.manifest.stable_row_ids:
+        return first_naming(table, parts, positions, indexed)
     oldest = table.manifest.version + 1
-    lacking = [table.manifest.fragments[position] for position in positions]
-    if lacking and not table.manifest.stable_row_ids:
-        history = table.history()
-        return next((at for at, index in enumerate(parts) if _may_name(index, lacking, indexed, history)), len(parts))
     for position in positions:
         created = created_at_of(table.scan(table.manifest.fragments[position], Schema((), {})))
         oldest = min(oldest, 0 if created is None else int(created.versions.min(initial=oldest)))
     return next((number for number, index in enumerate(parts) if index.dataset_version >= oldest), len(parts))
+
+
+def first_naming(
+    table: TableVersion, parts: Sequence[IndexMetadata], positions: Sequence[int], indexed: Set[int]
+) -> int:
+    """Return the position of the first part that may name rows of some fragments by addresses without covering these.
+
+    Parameters
+    ----------
+    table : TableVersion
+    parts : sequence of IndexMetadata
+        Of an index.
+    positions : sequence of int
+        The positions of the fragments in the table.
+    indexed : set of int
+        The ids of the fields that have the values.
+
+    Returns
+    -------
+    int
+        The number of parts if there is none.
+    """
+    lacking, history = [table.manifest.fragments[position] for position in positions], table.history()
+    stale = (at for at, index in enumerate(parts) if lacking and _may_name(index, lacking, indexed, history))
+    return next(stale, len(parts))
 
 
 def _may_name(index: IndexMetadata, lacking: Sequence[FragmentMetadata], indexed: Set[int], history: History) -> bool:

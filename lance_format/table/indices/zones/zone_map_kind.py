@@ -14,6 +14,7 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.catalog import path_of, value_type_of
 from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart, refuse_others, take_whole_number
+from lance_format.table.indices.written_parts import first_naming
 from lance_format.table.indices.zones.index_part import IndexPart, reliable_fragments, write_part
 from lance_format.table.indices.zones.zone_map_index import ZoneMapDetails, check_part
 from lance_format.table.versions.table_version import Draft, TableVersion
@@ -84,9 +85,12 @@ class ZoneMapKind(IndexKind[ZoneMapDetails, IndexPart]):
         """Merge the zones with those of the latest part by default; see `IndexKind.plan_update`."""
         covered = [reliable_fragments(table, index, path[-1].to_arrow_type()) for index in parts]
         num_staying = max(len(parts) - (1 if num_to_merge is None else num_to_merge), 0)
-        merged = parts[num_staying:]
         ids = table.manifest.fragments.columns.ids
         lacking = np.flatnonzero(~np.isin(ids, np.array(sorted(frozenset[int]().union(*covered)), np.int64))).tolist()
+        # pylance believes any part which rows are null, also rows of fragments that the part does not cover.
+        indexed = {node.id for node in path[-1].walk()}
+        num_staying = min(num_staying, first_naming(table, parts, lacking, indexed))
+        merged = parts[num_staying:]
         if not lacking and (num_to_merge is None or len(merged) < 2):
             return None
         staying = frozenset[int]().union(*covered[:num_staying])
