@@ -52,6 +52,22 @@ def test_columns_by_key(path: Path, data: pa.Table, keys: list[str]) -> None:
     assert_same(path).validate()
 
 
+def test_views_are_keys_and_values(tmp_path: Path) -> None:
+    kinds = [pa.string_view(), pa.binary_view(), pa.list_(pa.string_view()), pa.struct([("a", pa.string_view())])]
+    values = [["x", None], [b"y", b""], [["z"], None], [{"a": "w"}, None]]
+    columns = {f"c{number}": pa.array(*pair) for number, pair in enumerate(zip(values, kinds, strict=True))}
+    table = lance_format.write_dataset({"k": ["a", "b", "c"], "v": [1, 2, 3]}, tmp_path)
+    keys = pa.array(["b", "a"], pa.string_view())
+    table.merge(pa.table({"k": keys, **columns}), "k")
+    expected = [{"k": "a", "v": 1}, {"k": "b", "v": 2}, {"k": "c", "v": 3}]
+    for row, number in zip(expected, (1, 0, None), strict=True):
+        row |= {name: None if number is None else column[number].as_py() for name, column in columns.items()}
+    assert table.to_table().to_pylist() == lance.dataset(tmp_path).to_table().to_pylist() == expected
+    fragment, fields = table.get_fragments()[0].update_columns(pa.table({"k": keys, "v": [20, 10]}), "k")
+    operation = lance_format.LanceOperation.Update(updated_fragments=[fragment], fields_modified=fields)
+    assert LanceDataset.commit(tmp_path, operation, table.version).to_table()["v"].to_pylist() == [10, 20, 3]
+
+
 def test_columns_by_key_without_data(path: Path) -> None:
     table = lance_format.dataset(path)
     table.merge(pa.table({"k": pa.array([], pa.int64()), "z": pa.array([], pa.string())}), "k")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.table.batches.fitting import unsliced
 
@@ -42,9 +43,20 @@ Arrow stream: a DataFrame of polars, a dataset, a scanner, a relation of duckdb
 
 
 def to_table(data: Any, schema: pa.Schema | None) -> pa.Table:
-    """Return data as a table in memory; see `to_batches`."""
+    """Return data as a table in memory; see `to_batches`. Views become plain values: Arrow takes no rows of them."""
     batches, data_schema = to_batches(data, schema)
-    return pa.Table.from_batches(batches, data_schema)
+    table = pa.Table.from_batches(batches, data_schema)
+    for position, field in enumerate(data_schema):
+        if _has_views(field.type):
+            plain = field.with_type(Field.from_arrow(field).to_arrow_type())
+            table = table.set_column(position, plain, table.column(position).cast(plain.type))
+    return table
+
+
+def _has_views(arrow_type: pa.DataType) -> bool:
+    if pa.types.is_string_view(arrow_type) or pa.types.is_binary_view(arrow_type):
+        return True
+    return any(_has_views(arrow_type.field(number).type) for number in range(arrow_type.num_fields))
 
 
 def is_data_frame(data: Any) -> bool:
