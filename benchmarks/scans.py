@@ -3,8 +3,8 @@
     python benchmarks/scans.py [--rows N] [--vectors N] [--files N]
 
 A filter lets a share of the rows pass, spread evenly; the filter's column is a random number, and what is read is one
-other column or all of them. Both work in turn, seven times; the medians in milliseconds and their ratio (ours /
-pylance's, below 1 is faster) are printed.
+other column or all of them. Another table has strings of 7, 150 and 20,000 values. Both work in turn, seven times; the
+medians in milliseconds and their ratio (ours / pylance's, below 1 is faster) are printed.
 """
 
 from __future__ import annotations
@@ -46,6 +46,20 @@ def _vectors(num_rows: int) -> pa.Table:
     return pa.table({"key": rng.random(num_rows), "vector": pa.FixedSizeListArray.from_arrays(values, 768)})
 
 
+def _texts(num_rows: int) -> pa.Table:
+    rng = np.random.default_rng(0)
+    columns = {"mode": 7, "kind": 150, "customer": 20_000}
+    return pa.table(
+        {
+            name: pa.array([f"some {name} {item * 7919}" for item in range(size)]).take(
+                pa.array(rng.integers(0, size, num_rows))
+            )
+            for name, size in columns.items()
+        }
+        | {"number": rng.random(num_rows)}
+    )
+
+
 def _medians(run: Run) -> tuple[float, float]:
     times: tuple[list[float], list[float]] = ([], [])
     for library in (lance_format, lance):  # Compiles the kernels, and fills caches.
@@ -73,6 +87,22 @@ def _cases(path: str, columns: list[str]) -> Iterator[tuple[str, Run]]:
     yield "three rows by id", lambda library: opened[library].to_table(columns=columns, filter=ids)
 
 
+def _cases_of_texts(path: str) -> Iterator[tuple[str, Run]]:
+    opened = {library: library.dataset(path) for library in (lance_format, lance)}
+    for predicate in (
+        "mode = 'some mode 7919'",
+        "mode <> 'some mode 7919'",
+        "kind LIKE '%kind%19'",
+        "kind IN ('some kind 7919', 'some kind 15838')",
+        "customer = 'some customer 7919'",
+    ):
+        yield f"count, {predicate}", lambda library, predicate=predicate: opened[library].count_rows(predicate)
+        yield (
+            f"number, {predicate}",
+            lambda library, predicate=predicate: opened[library].to_table(["number"], filter=predicate),
+        )
+
+
 def _small_files(num_files: int) -> Iterator[tuple[str, Run]]:
     """Scan files of one row. The tables are opened anew for each run, as the cache of one would hold all files."""
     rows = pa.table(
@@ -95,7 +125,7 @@ def _small_files(num_files: int) -> Iterator[tuple[str, Run]]:
 
 def _print(name: str, run: Run) -> None:
     ours, theirs = _medians(run)
-    print(f"{name:44}{ours:10.1f}{theirs:10.1f}{ours / theirs:8.2f}", flush=True)
+    print(f"{name:56}{ours:10.1f}{theirs:10.1f}{ours / theirs:8.2f}", flush=True)
 
 
 def main() -> None:
@@ -104,13 +134,18 @@ def main() -> None:
     parser.add_argument("--vectors", type=int, default=100_000)
     parser.add_argument("--files", type=int, default=10_000)
     arguments = parser.parse_args()
-    print(f"{'':44}{'ours':>10}{'pylance':>10}{'ratio':>8}")
+    print(f"{'':56}{'ours':>10}{'pylance':>10}{'ratio':>8}")
     for table in (_numbers(arguments.rows), _vectors(arguments.vectors)):
         with tempfile.TemporaryDirectory() as directory:
             path = str(Path(directory) / "t")
             lance_format.write_dataset(table, path)
             for name, run in _cases(path, [name for name in table.column_names if name not in ("key", "id")]):
                 _print(name, run)
+    with tempfile.TemporaryDirectory() as directory:
+        path = str(Path(directory) / "t")
+        lance_format.write_dataset(_texts(arguments.rows), path)
+        for name, run in _cases_of_texts(path):
+            _print(name, run)
     for name, run in _small_files(arguments.files):
         _print(name, run)
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lance_format.aggregation import Aggregate, FirstRows, GroupOrder, PartialAggregation
 from lance_format.array_encodings.value_slices import ValueSlices
+from lance_format.expressions import looked_up
 from lance_format.expressions.functions.patterns import like
 from lance_format.expressions.values.order import is_among
 from lance_format.masks import filter_values
@@ -87,6 +88,8 @@ def _filter() -> None:
         like(pa.repeat(pa.scalar("text", arrow_type), _NUM_ROWS), "%ex%", ignore_case=False)
     texts = pa.array([f"text {number}" for number in range(64)])
     is_among(texts, texts)
+    keys = pa.array(np.zeros(_NUM_ROWS, np.int16))
+    looked_up(pa.DictionaryArray.from_arrays(keys, pa.array([True])))
 
 
 def _index(path: str) -> None:

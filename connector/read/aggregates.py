@@ -29,11 +29,11 @@ from connector.read.reader import LanceReader
 from connector.read.shared_functions import SharedFunctions
 from connector.read.task_errors import told_briefly
 from connector.read.values import to_value
-from connector.types.batches import join, split
+from connector.types.batches import join, split, to_spark_items
 from connector.types.schemas import to_exchange_schema
-from lance_format import InvalidInputError
+from lance_format import InvalidInputError, LanceScanner, ScanTask
 from lance_format.aggregation import Aggregate, PartialAggregation
-from lance_format.expressions import Together, bind
+from lance_format.expressions import Together, bind, looked_up
 
 _BATCH_ROWS = 1 << 16
 
@@ -100,6 +100,12 @@ class AggregateReader(LanceReader):
             yield from self._as_read(aggregation.add(keys, arguments, batch.num_rows), schema)
         yield from self._as_read(aggregation.finish(), schema)
 
+    def _read_task(self, scanner: LanceScanner, task: ScanTask) -> Iterator[pa.RecordBatch]:
+        return scanner.read_task_as_stored(task)
+
+    def _exchanged(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+        return to_spark_items(batch, schema)
+
     def _as_read(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         num_keys = len(self._groups)
         for batch in batches:
@@ -122,7 +128,9 @@ class AggregateReader(LanceReader):
 def _argument(values: list[pa.Array]) -> pa.Array | None:
     """Return the argument of a function: nothing, a value, or a struct of several."""
     if len(values) > 1:
-        return pa.StructArray.from_arrays(values, [f"value {index}" for index in range(len(values))])
+        return pa.StructArray.from_arrays(
+            list(map(looked_up, values)), [f"value {index}" for index in range(len(values))]
+        )
     return values[0] if values else None
 
 

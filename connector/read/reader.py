@@ -162,9 +162,16 @@ class LanceReader(DataSourceReader):
                     f"version {self._version} of {self._path} has no fragment {fragment_id} any more: "
                     "the table was replaced while it was read; run the query again"
                 )
-        for batch in self._scanner(dataset).read_task(partition.task):
+        for batch in self._read_task(self._scanner(dataset), partition.task):
             for part in split(batch, self._batch_rows):
-                yield to_spark(part, schema)
+                yield self._exchanged(part, schema)
+
+    def _read_task(self, scanner: LanceScanner, task: ScanTask) -> Iterator[pa.RecordBatch]:
+        return scanner.read_task(task)
+
+    def _exchanged(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+        """Return rows that were read in the types that Spark expects."""
+        return to_spark(batch, schema)
 
     def _scanner(self, dataset: LanceDataset) -> LanceScanner:
         return dataset.scanner(

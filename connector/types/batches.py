@@ -50,6 +50,24 @@ def to_spark(batch: pa.RecordBatch, schema: pa.Schema, origins: Mapping[str, Ori
     return _convert(batch, schema, NotSupportedError, "Spark", origins)
 
 
+def to_spark_items(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Convert a batch as `to_spark` does, but leave dictionaries of what Spark expects as they are.
+
+    Batches of few rows, which `join` joins, have none.
+    """
+    kept = [field.name for field in schema if _is_kept(batch.column(field.name), field)]
+    if not kept or batch.num_rows < _FEWEST_ROWS:
+        return to_spark(batch, schema)
+    others = to_spark(batch, pa.schema([field for field in schema if field.name not in kept]))
+    columns = [(batch if name in kept else others).column(name) for name in schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema.names)
+
+
+def _is_kept(column: pa.Array, field: pa.Field) -> bool:
+    is_fitting = isinstance(column, pa.DictionaryArray) and column.dictionary.type == field.type
+    return is_fitting and find_nulls(column, field) is None
+
+
 def to_stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Convert a batch from Spark to the stored types.
 

@@ -6,7 +6,7 @@ grouping: they are returned as groups of one row each for a while, before groupi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,8 @@ import pyarrow as pa
 from lance_format.aggregation.functions import make_accumulator
 from lance_format.aggregation.keys import make_key_table
 from lance_format.aggregation.trials import Trials, are_futile
+from lance_format.expressions import looked_up
+from lance_format.expressions.values.text_set import is_text
 from lance_format.lazy_dataclasses import dataclass
 
 DEFAULT_MAX_BYTES = 128 << 20
@@ -77,11 +79,13 @@ class PartialAggregation:
         Parameters
         ----------
         keys : sequence of pa.Array
-            The columns of the keys.
+            The columns of the keys, or dictionaries of such values.
         values : sequence of pa.Array or None
-            The argument of each aggregate.
+            The argument of each aggregate, or a dictionary of such values.
         num_rows : int
         """
+        keys = [_plain(array, keeps=is_text) for array in keys]
+        values = [None if array is None else _plain(array) for array in values]
         for start in range(0, num_rows, _SLICE_ROWS):
             count = min(_SLICE_ROWS, num_rows - start)
             key_parts = [array.slice(start, count) for array in keys]
@@ -118,7 +122,7 @@ class PartialAggregation:
         results = [
             accumulator.of_rows(array, num_rows) for accumulator, array in zip(self._accumulators, values, strict=True)
         ]
-        return pa.RecordBatch.from_arrays([*keys, *results], schema=self.schema)
+        return pa.RecordBatch.from_arrays([*map(looked_up, keys), *results], schema=self.schema)
 
     def _flush(self) -> Iterator[pa.RecordBatch]:
         count = self._keys.count
@@ -140,3 +144,9 @@ class PartialAggregation:
         if arrays:
             return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         return pa.RecordBatch.from_struct_array(pa.array(np.zeros(num_rows), pa.struct([])))
+
+
+def _plain(array: pa.Array, *, keeps: Callable[[pa.DataType], bool] = lambda _: False) -> pa.Array:
+    """Return the values of a dictionary; the dictionary itself if its items are to be kept, and none is null."""
+    is_kept = pa.types.is_dictionary(array.type) and keeps(array.type.value_type) and not array.dictionary.null_count
+    return array if is_kept else looked_up(array)

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyarrow.compute import fill_null
 
 from lance_format.aggregation.word_table import FEWEST_SLOTS, empty_slots, grown
-from lance_format.aggregation.words import I32, I64, U64, Bool, validity
+from lance_format.aggregation.words import I32, I64, U64, Bool, frozen, validity
 from lance_format.data_block import MAX_INT32
 from lance_format.expressions.values.text_set import text_parts
 from lance_format.kernels.columns.text_hashes import SLACK, number_texts, place_hashes
+
+_NO_NULLS = frozen(np.empty(0, np.bool_))
 
 
 class TextTable:
@@ -37,6 +40,8 @@ class TextTable:
         self._hashes: U64 = np.empty(FEWEST_SLOTS // 2, np.uint64)
         self._ends: I64 = np.zeros(FEWEST_SLOTS // 2 + 1, np.int64)
         self._arena: npt.NDArray[np.uint8] = np.empty(1 << 14, np.uint8)
+        self._items: pa.Array | None = None
+        self._numbers: I64 = np.empty(0, np.int64)
 
     @property
     def size_bytes(self) -> int:
@@ -44,14 +49,36 @@ class TextTable:
         return int(self._ends[self.count]) + 24 * self.count
 
     def encode(self, array: pa.Array, valid: Bool) -> list[I64]:
-        """Return the number of the string of each row; any for nulls."""
+        """Return the number of the string of each row, which may be one of a dictionary; any for nulls."""
+        return [self._number_items(array) if isinstance(array, pa.DictionaryArray) else self._number(array, valid)]
+
+    def _number_items(self, array: pa.DictionaryArray) -> I64:
+        """Number strings by their keys; those of a dictionary are looked up once, and only if a row has them."""
+        items = array.dictionary
+        if self._items is None or not _are_same(items, self._items):
+            self._items, self._numbers = items, np.full(max(len(items), 1), -1)
+        keys = fill_null(array.indices, 0).to_numpy()
+        numbers: I64 = self._numbers[keys]
+        unknown = numbers < 0
+        if array.indices.null_count:
+            numbers = np.maximum(numbers, 0)
+            unknown &= validity(array)
+        if unknown.any():
+            is_new = np.zeros(len(items), np.bool_)
+            is_new[keys[unknown]] = True
+            new = np.flatnonzero(is_new)
+            self._numbers[new] = self._number(items.take(pa.array(new)), _NO_NULLS)
+            numbers = np.maximum(self._numbers[keys], 0)
+        return numbers
+
+    def _number(self, array: pa.Array, valid: Bool) -> I64:
         data, offsets = text_parts(array)
         self._reserve(len(array), int(offsets[-1] - offsets[0]))
         out = np.empty(len(array), np.int64)
         self.count = number_texts(
             data, offsets, valid, self._slots, self._hashes, self._ends, self._arena, self.count, out
         )
-        return [out]
+        return out
 
     def decode(self, words: I64, valid: Bool) -> pa.Array:
         """Return the strings that have numbers."""
@@ -80,6 +107,15 @@ class TextTable:
         used = int(self._ends[self.count])
         if used + num_bytes + SLACK > self._arena.size:
             self._arena = grown(self._arena, used, used + num_bytes + SLACK)
+
+
+def _are_same(items: pa.Array, others: pa.Array) -> bool:
+    """Return whether arrays are views of the same memory."""
+    places = [
+        (len(array), array.offset, [buffer and buffer.address for buffer in array.buffers()])
+        for array in (items, others)
+    ]
+    return places[0] == places[1]
 
 
 class TextKeys:

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from lance_format.errors import InvalidInputError
 from lance_format.expressions.binding.bind import bind
 from lance_format.expressions.bound import BoundExpression
-from lance_format.expressions.evaluation import evaluate, filter_mask
+from lance_format.expressions.evaluation import evaluate, evaluate_items, filter_mask
+from lance_format.expressions.items import KEY_TYPE, looked_up
 from lance_format.expressions.nodes import (
     Column,
     Expression,
@@ -32,6 +33,7 @@ from lance_format.expressions.rendering import to_sql
 from lance_format.expressions.together import Together
 
 __all__ = [
+    "KEY_TYPE",
     "BoundExpression",
     "Expression",
     "FieldPath",
@@ -43,8 +45,10 @@ __all__ = [
     "conjuncts",
     "disjunction",
     "evaluate",
+    "evaluate_items",
     "filter_mask",
     "from_arrow",
+    "looked_up",
     "parse",
     "to_sql",
 ]

@@ -27,6 +27,7 @@ from lance_format.expressions import nodes
 from lance_format.expressions.bound import BoundExpression
 from lance_format.expressions.functions.patterns import like
 from lance_format.expressions.functions.registry import FUNCTIONS
+from lance_format.expressions.items import by_items, dependent_nodes, looked_up
 from lance_format.expressions.nodes import ArithmeticOperator, Expression
 from lance_format.expressions.rendering import name_to_sql, to_sql
 from lance_format.expressions.values.casts import cast
@@ -62,14 +63,42 @@ def evaluate(bound: BoundExpression, batch: pa.RecordBatch, known: Known | None 
     InvalidInputError
         If the batch lacks a column, or values have no result: an integer divided by zero, text that is no number.
     """
+    value = evaluate_items(bound, batch, known)
+    return value if value.type == bound.type else looked_up(value)
+
+
+def evaluate_items(bound: BoundExpression, batch: pa.RecordBatch, known: Known | None = None) -> pa.Array:
+    """Compute an expression for every row, or for the items of the dictionary on which alone it depends.
+
+    See `evaluate` for the rest.
+
+    Returns
+    -------
+    pa.Array
+        Of type `bound.type`, or a dictionary of such items.
+    """
+    root = bound.expression
+    if isinstance(root, nodes.Column):
+        return _column(root.path, batch)
+    known = {} if known is None else known
+    for node, column in dependent_nodes(root, batch):
+        if known.get(node) is None:
+            values = by_items(node, column, _of_every_row)
+            if values is not None and node is root:
+                return values
+            known[node] = None if values is None else looked_up(values)
     try:
         try:
-            value = _value(bound.expression, batch, known=known)
+            value = _value(root, batch, known=known)
         except pa.ArrowInvalid:  # possibly of an operand of null
-            value = _value(bound.expression, batch, is_lazy=True)
+            value = _value(root, batch, is_lazy=True)
     except pa.ArrowInvalid as error:
-        raise InvalidInputError(f"{to_sql(bound.expression)} has no value for some row: {error}") from error
+        raise InvalidInputError(f"{to_sql(root)} has no value for some row: {error}") from error
     return _as_array(value, batch.num_rows)
+
+
+def _of_every_row(node: Expression, batch: pa.RecordBatch) -> pa.Array:
+    return _as_array(_value(node, batch), batch.num_rows)
 
 
 def filter_mask(bound: BoundExpression, batch: pa.RecordBatch) -> pa.BooleanArray:
@@ -105,17 +134,19 @@ def apply(node: Expression, values: list[Value]) -> Value:
 def _value(node: Expression, batch: pa.RecordBatch, *, is_lazy: bool = False, known: Known | None = None) -> Value:
     """Compute a node; see `evaluate` for `known`."""
     match node:
-        case nodes.Literal(value):
-            return value
+        case nodes.Literal(constant):
+            return constant
         case nodes.Column(path):
-            return _column(path, batch)
-        case nodes.Case():
-            return _case(node, batch, is_lazy=is_lazy)
-        case nodes.CheckedArithmetic() if is_lazy:
-            return _checked(node, batch)
+            return looked_up(_column(path, batch))
     if known and (found := known.get(node)) is not None:
         return found
-    value = apply(node, [_value(child, batch, is_lazy=is_lazy, known=known) for child in node.children])
+    match node:
+        case nodes.Case():
+            value: Value = _case(node, batch, is_lazy=is_lazy, known=known)
+        case nodes.CheckedArithmetic() if is_lazy:
+            value = _checked(node, batch)
+        case _:
+            value = apply(node, [_value(child, batch, is_lazy=is_lazy, known=known) for child in node.children])
     if known and node in known:
         known[node] = value
     return value
@@ -163,15 +194,16 @@ def _checked(node: nodes.CheckedArithmetic, batch: pa.RecordBatch) -> Value:
     return apply(node, [second, first] if is_right_first else [first, second])
 
 
-def _case(node: nodes.Case, batch: pa.RecordBatch, *, is_lazy: bool) -> pa.Array:
+def _case(node: nodes.Case, batch: pa.RecordBatch, *, is_lazy: bool, known: Known | None) -> pa.Array:
     """Compute each branch only for the rows that take it, if the others may have no value there."""
     if all(
         isinstance(child, _ALWAYS_DEFINED) for branch in (*node.values, node.default) for child in nodes.walk(branch)
     ):
         conditions = [
-            _as_array(_value(condition, batch, is_lazy=is_lazy), batch.num_rows) for condition in node.conditions
+            _as_array(_value(condition, batch, is_lazy=is_lazy, known=known), batch.num_rows)
+            for condition in node.conditions
         ]
-        values = [_value(value, batch, is_lazy=is_lazy) for value in (*node.values, node.default)]
+        values = [_value(value, batch, is_lazy=is_lazy, known=known) for value in (*node.values, node.default)]
         names = [str(position) for position in range(len(conditions))]
         return pc.case_when(pa.StructArray.from_arrays(conditions, names), *values)
     rest = batch.select(list(dict.fromkeys(path[0] for path in nodes.columns_of(node))))

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_format.expressions import nodes
 from lance_format.expressions.bound import BoundExpression
-from lance_format.expressions.evaluation import Known, evaluate
+from lance_format.expressions.evaluation import Known, evaluate_items
 
 
 class Together:
@@ -26,6 +26,6 @@ class Together:
         self._common = [node for node, count in found.items() if count > 1]
 
     def evaluate(self, batch: pa.RecordBatch) -> dict[BoundExpression, pa.Array]:
-        """Compute all expressions for every row; see `lance_format.expressions.evaluate`."""
+        """Compute all expressions for every row; see `lance_format.expressions.evaluate_items`."""
         known: Known = dict.fromkeys(self._common)
-        return {value: evaluate(value, batch, known) for value in self._values}
+        return {value: evaluate_items(value, batch, known) for value in self._values}

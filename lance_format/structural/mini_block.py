@@ -146,6 +146,11 @@ class MiniBlockPage:
         item_bytes = self._page.buffers[2].size / max(self._num_dictionary_items, 1) if self._items is not None else 0
         return rows_within_answer(self._page.buffers[1].size / max(self._page.num_rows, 1) + item_bytes)
 
+    @property
+    def num_items(self) -> int | None:
+        """Number of items of the dictionary; None if there is none."""
+        return None if self._items is None else self._num_dictionary_items
+
     @cached_property
     def form(self) -> Hashable:
         """Properties that `plan_single_rows` wants pages to share; None if the rows of this one are read alone."""

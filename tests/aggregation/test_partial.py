@@ -68,6 +68,12 @@ def merge(function: str, values: Iterable[Any]) -> Any:
     return key_of((min if function == "min" else max)(present, key=rank))
 
 
+def as_stored(array: pa.Array, start: int) -> pa.Array:
+    """Return strings as a dictionary, whose items not all rows of a slice have; those of some slices as they are."""
+    is_text = pa.types.is_string(array.type) or pa.types.is_binary(array.type)
+    return array.dictionary_encode() if is_text and start % 3 else array
+
+
 def aggregate(
     keys: Sequence[pa.Array],
     aggregates: Sequence[tuple[str, pa.Array | None]],
@@ -86,8 +92,8 @@ def aggregate(
     found: list[pa.RecordBatch] = []
     for start in range(0, num_rows, step):
         count = min(step, num_rows - start)
-        parts = [None if array is None else array.slice(start, count) for _, array in aggregates]
-        found += aggregation.add([array.slice(start, count) for array in keys], parts, count)
+        parts = [None if array is None else as_stored(array, start).slice(start, count) for _, array in aggregates]
+        found += aggregation.add([as_stored(array, start).slice(start, count) for array in keys], parts, count)
     found += aggregation.finish()
     assert all(batch.schema == aggregation.schema and batch.validate(full=True) is None for batch in found)
     return found

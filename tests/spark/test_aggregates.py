@@ -537,6 +537,36 @@ def compare_with_parquet(spark: SparkSession, rows: pa.Table, path: str, queries
             assert sorted(found.to_pylist(), key=repr) == sorted(expected.to_pylist(), key=repr), query
 
 
+def test_strings_that_files_hold_as_dictionaries(planner: SparkSession, path: str) -> None:
+    """Tasks read keys of them, and compute groups, filters and arguments for their items."""
+    chance = random.Random(5)
+    places = [None, "", "north", "south", "a place with a long name"]
+    size = 70_000
+    rows = pa.table(
+        {
+            "place": pa.array([chance.choice(places) for _ in range(size)]),
+            "code": pa.array([f"{chance.randrange(300)}" for _ in range(size)]),
+            "various": pa.array([f"{row} {chance.random()}" for row in range(size)]),
+            "number": pa.array([chance.randrange(1000) for _ in range(size)]),
+        }
+    )
+    compare_with_parquet(
+        planner,
+        rows,
+        path,
+        [
+            "SELECT place, code, sum(number), count(*) FROM {} GROUP BY place, code",
+            "SELECT place, count(code), min(code), max(place), count(place) FROM {} GROUP BY place",
+            "SELECT substring(place, 1, 3), sum(number) FROM {} WHERE place <> 'x' GROUP BY substring(place, 1, 3)",
+            "SELECT substring(various, 1, 1), max(place) FROM {} GROUP BY substring(various, 1, 1)",
+            "SELECT place = code, place < 'o', count(*) FROM {} GROUP BY place = code, place < 'o'",
+            "SELECT sum(CASE WHEN place = 'south' THEN number ELSE 0 END), max(substring(place, 2, 3)) FROM {}",
+            "SELECT count(*) FROM {} WHERE code LIKE '%7' AND place IN ('north', 'south') AND number < 900",
+            "SELECT code, avg(number) FROM {} WHERE number < 800 AND (place > 'n' OR place IS NULL) GROUP BY code",
+        ],
+    )
+
+
 def test_spark_rounds_long_decimals_that_it_negates(planner: SparkSession, path: str) -> None:
     long = [Decimal("-12345678901234567890123456789012345678"), Decimal("-42534926445391317751399269815157063876")]
     rows = pa.table({"long": pa.array(long, pa.decimal128(38, 0)), "short": pa.array([1, -2], pa.decimal128(34, 2))})

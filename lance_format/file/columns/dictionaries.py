@@ -11,11 +11,16 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_format.data_block import DataBlock, DictionaryBlock, FixedWidthBlock
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_format.extension_types import map_leaf_types, retype
 from lance_format.structural.rep_def import Validity
+
+_BYTE_STRINGS = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
+_FEW_BYTES = 8 * 1024 * 1024
+"""So many bytes that rows have at most are not counted."""
 
 
 def without_null_items(array: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -122,6 +127,23 @@ def size_bytes(array: pa.Array) -> int:
         if len(part) < len(items):
             size -= int(items.nbytes) * (len(items) - len(part)) // len(items)
     return size
+
+
+def expanded_bytes(array: pa.Array) -> int:
+    """Return the size of an array with the items of dictionaries in the places of their keys, about as it would be."""
+    size = size_bytes(array)
+    for part in _dictionary_arrays(array):
+        if any(is_kind(part.dictionary.type) for is_kind in _BYTE_STRINGS):
+            size += _bytes_of_rows(part)
+    return size
+
+
+def _bytes_of_rows(array: pa.DictionaryArray) -> int:
+    sizes = pc.fill_null(pc.binary_length(array.dictionary), 0).to_numpy()
+    most = len(array) * int(sizes.max(initial=0))
+    if most <= _FEW_BYTES:
+        return most
+    return int(sizes[array.indices.drop_null().to_numpy()].sum(dtype=np.int64))
 
 
 def _dictionary_arrays(array: pa.Array) -> list[pa.DictionaryArray]:

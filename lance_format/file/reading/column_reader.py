@@ -14,7 +14,7 @@ from lance_format.array_encodings.array import Planned
 from lance_format.byte_io import ByteRange
 from lance_format.data_block import Counts
 from lance_format.errors import CorruptFileError
-from lance_format.file.columns.dictionaries import concat, size_bytes
+from lance_format.file.columns.dictionaries import concat, expanded_bytes
 from lance_format.file.columns.leaf_columns import Leaf
 from lance_format.file.columns.limits import rows_that_fit
 from lance_format.file.container.scheduler import NamedPlan
@@ -302,7 +302,7 @@ class Cursor:
         if sum(map(len, arrays)) != stop - self.next_row:
             raise CorruptFileError(f"a page does not hold its {stop - self.next_row} rows")
         self._arrays += arrays
-        self.row_bytes = sum(map(size_bytes, arrays)) / max(stop - self.next_row, 1)
+        self.row_bytes = sum(map(expanded_bytes, arrays)) / max(stop - self.next_row, 1)
         self.available += stop - self.next_row
         self.next_row = stop
 

@@ -33,6 +33,7 @@ from lance_format.file.reading.file_end import VERIFIED, FileEnd, Verification, 
 from lance_format.file.reading.row_range import RangeScan
 from lance_format.file.reading.single_rows import alike, take_arrays, take_batches
 from lance_format.file.reading.stored_columns import StoredColumns
+from lance_format.file.reading.structural_leaf import StructuralLeaf
 from lance_format.file.zones.collector import has_order
 from lance_format.file.zones.legacy import LegacyZoneReader
 from lance_format.file.zones.reading import ZoneReader, ZoneRequest
@@ -232,6 +233,24 @@ class FileReader:
             With the file and the column that it is about.
         """
         return self._columns.open(columns)
+
+    def has_dictionaries(self, column: ColumnProjection, most_items: int) -> bool:
+        """Return whether all pages of a column without children have dictionaries, so that reading these costs least.
+
+        Parameters
+        ----------
+        column : ColumnProjection
+        most_items : int
+            Maximum number of items of a page.
+
+        Raises
+        ------
+        CorruptFileError, NotSupportedError
+            With the file and the column that it is about.
+        """
+        ((leaf,),) = self.leaves([column])
+        with self._locating(column.field.name):
+            return isinstance(leaf.pages, StructuralLeaf) and leaf.pages.has_dictionaries(most_items)
 
     def _batches(
         self, columns: Sequence[ColumnProjection], leaves: Sequence[Sequence[ColumnReader]], start: int = 0

@@ -17,6 +17,7 @@ from lance_format.file.container.column_metadata import PageMetadata
 from lance_format.file.container.column_pages import ColumnPages
 from lance_format.file.container.search_cache import CacheSlot
 from lance_format.proto import encodings_pb2
+from lance_format.structural.constant import ConstantPage
 from lance_format.structural.mini_block import MiniBlockPage, plan_single_rows
 from lance_format.structural.page import Page, PageDescription, RowSelection
 from lance_format.structural.registry import parse_page
@@ -76,6 +77,15 @@ class StructuralLeaf:
         if not isinstance(page, MiniBlockPage) or pa.types.is_dictionary(self.leaf.arrow_type):
             return None
         return page.form
+
+    def has_dictionaries(self, most_items: int) -> bool:
+        """Return whether every page holds keys of distinct values, at most so many, or one value alone."""
+        pages = (self._page(index) for index in range(len(self._pages.metadata)))
+        return all(
+            isinstance(page, ConstantPage)
+            or (isinstance(page, MiniBlockPage) and page.num_items is not None and page.num_items <= most_items)
+            for page in pages
+        )
 
     def plan(self, index: int, rows: RowSelection) -> Planned[list[pa.Array]]:
         """See `LeafPages`."""

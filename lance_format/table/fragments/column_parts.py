@@ -67,7 +67,7 @@ class ColumnParts:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-class _Same:
+class SameSchema:
     """A schema as a key by identity: comparing fields would cost as much as computing the parts again."""
 
     __slots__ = ("schema",)
@@ -79,7 +79,7 @@ class _Same:
         return id(self.schema)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.schema is self.schema
+        return isinstance(other, SameSchema) and other.schema is self.schema
 
 
 def column_parts(schema: Schema, files: Sequence[DataFile], table: Schema) -> ColumnParts:
@@ -101,7 +101,7 @@ def column_parts(schema: Schema, files: Sequence[DataFile], table: Schema) -> Co
     """
     find = _find_known_parts if len(schema.fields) <= _REMEMBERED_FIELDS else _find_parts
     places = tuple([(file.fields, file.column_indices, _may_lack_columns(file)) for file in files])
-    return find(_Same(schema), places, _Same(table))
+    return find(SameSchema(schema), places, SameSchema(table))
 
 
 def _may_lack_columns(file: DataFile) -> bool:
@@ -111,7 +111,7 @@ def _may_lack_columns(file: DataFile) -> bool:
 
 
 def _find_parts(
-    same: _Same, files: Sequence[tuple[tuple[int, ...], tuple[int, ...], bool]], table: _Same
+    same: SameSchema, files: Sequence[tuple[tuple[int, ...], tuple[int, ...], bool]], table: SameSchema
 ) -> ColumnParts:
     own: list[frozenset[int]] = []
     known = frozenset({UNASSIGNED})

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from lance_format.object_store import ReadCounter
+from lance_format.table.fragments.dictionary_columns import without_dictionaries
 from lance_format.table.fragments.open_files import in_step
 from lance_format.table.fragments.reader import filter_rows
 from lance_format.table.fragments.row_columns import LiveRows
@@ -154,11 +155,13 @@ def _at_once(
 ) -> Iterator[JoinedRows]:
     """Read all columns, and drop the rows that fail."""
     stages, outputs = late.stages, late.stages.projection.output_source
-    for batch, rows in fragment.read(stages.projection.source, ranges, batch_size=pace.tested_rows):
+    source = fragment.as_dictionaries(stages.projection.source, ranges)
+    for batch, rows in fragment.read(source, ranges, batch_size=pace.tested_rows):
         found, left = stages.passing(batch, rows, outputs, window)
-        seen.num_rows += batch.num_rows
+        if not stages.keeps_dictionaries:
+            found = without_dictionaries(found, outputs)
+        seen.test(batch)
         seen.num_passed += found.num_rows
-        seen.tested_bytes += batch.nbytes
         yield from late.whole([(found, left)])
         if window.is_over:
             return
@@ -172,11 +175,12 @@ def _in_two_stages(
     group: list[ScannedRows] = []
     size_bytes = 0
     for batch, rows in _tested(stages, fragment, ranges, pace, seen):
-        passed = stages.passing(batch, rows, stages.kept, window)
-        seen.num_passed += passed[0].num_rows
-        if passed[0].num_rows:
-            group.append(passed)
-            size_bytes += passed[0].nbytes
+        passed, left = stages.passing(batch, rows, stages.kept, window)
+        seen.num_passed += passed.num_rows
+        if passed.num_rows:
+            passed = without_dictionaries(passed, stages.kept)
+            group.append((passed, left))
+            size_bytes += passed.nbytes
         if window.is_over:
             break
         if size_bytes >= _GROUP_BYTES or not stages.late.fields:
@@ -191,7 +195,8 @@ def _tested(stages: Stages, fragment: OpenFragment, ranges: RowRanges, pace: Pac
     if first is not None and pace.first_alone:
         yield from _tested_first(first, fragment, ranges, pace, seen)
         return
-    for batch, rows in fragment.read(stages.projection.filter_source, ranges, batch_size=pace.tested_rows):
+    source = fragment.as_dictionaries(stages.projection.filter_source, ranges)
+    for batch, rows in fragment.read(source, ranges, batch_size=pace.tested_rows):
         if first is not None and not seen.num_first:  # A sample suffices.
             first.mask(batch, seen)
         seen.test(batch)

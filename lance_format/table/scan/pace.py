@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from lance_format.expressions import BoundExpression, Expression
 from lance_format.expressions.nodes import In, walk
+from lance_format.file.columns.dictionaries import expanded_bytes
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.scan.scanned_fragment import Window
 
@@ -127,4 +128,4 @@ class Seen:
     def test(self, batch: pa.RecordBatch) -> None:
         """Count the rows of a batch of columns of the filter."""
         self.num_rows += batch.num_rows
-        self.tested_bytes += batch.nbytes
+        self.tested_bytes += sum(map(expanded_bytes, batch.columns))

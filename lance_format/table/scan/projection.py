@@ -136,7 +136,10 @@ class Projection:
         return filter_mask(self.filter, batch)
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Compute the outputs of a completed batch, with extension types, and JSON as text."""
+        """Compute the outputs of a completed batch, with extension types, and JSON as text.
+
+        Columns of strings may be dictionaries.
+        """
         if not self.outputs:
             return empty_columns_batch(batch.num_rows)
         arrays = []
@@ -147,7 +150,10 @@ class Projection:
             if origin.converted is not None:
                 array = _as_seen(array, origin.converted, origin.visible)
             arrays.append(array)
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        if not any(isinstance(array, pa.DictionaryArray) for array in arrays):
+            return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        fields = [field.with_type(array.type) for field, array in zip(self.schema, arrays, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, self.schema.metadata))
 
     def to_table(self, batches: Iterator[pa.RecordBatch]) -> pa.Table:
         """Return applied batches as a table; one without columns keeps its number of rows."""

@@ -12,6 +12,7 @@ from lance_format.file import ROWS_PER_ZONE
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ReadCounter
 from lance_format.table.fragments.deletion_file import RowOffsets
+from lance_format.table.fragments.dictionary_columns import as_dictionaries
 from lance_format.table.fragments.joined_take import NONE_OPEN, OpenFiles, take_alike
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader, OffsetsFunction, to_live, to_physical
@@ -21,6 +22,8 @@ from lance_format.table.scan.row_ranges import RowRanges
 
 _FEW_ROWS = 1024
 """Ranges of a larger fragment that are shorter on average are read together, like single rows."""
+_LEAST_KEYS = 8 * 1024
+"""So few rows of strings cost less than to find out whether they are keys of dictionaries."""
 _BRIDGED_ROWS, _BRIDGED_ROWS_IF_REMOTE = 4 * ROWS_PER_ZONE, ROWS_PER_ZONE
 """So many rows of a few numbers cost less than the end of one range and the begin of another."""
 
@@ -149,6 +152,10 @@ class OpenFragment:
             ):
                 yield batch, self._live(offsets)
 
+    def as_dictionaries(self, schema: Schema, ranges: RowRanges) -> Schema:
+        """Return some columns as to read them from ranges, with dictionaries where many rows gain by that."""
+        return schema if ranges.num_rows < _LEAST_KEYS else as_dictionaries(schema, self.files)
+
     def take(self, schema: Schema, rows: LiveRows, *, batch_size: int) -> Iterator[ScannedRows]:
         """Read some columns of rows.
 
@@ -276,6 +283,18 @@ def _live_rows(scan: FragmentReader, ranges: RowRanges) -> RowOffsets:
     """Return the offsets of the rows of ranges that are not deleted."""
     rows, deleted = ranges.rows(), scan.deleted_rows()
     return rows[np.isin(rows, deleted, assume_unique=True, invert=True)] if deleted.size else rows
+
+
+def within(
+    fragments: Iterable[tuple[FragmentReader, RowRanges]], window: Window
+) -> Iterator[tuple[FragmentReader, RowRanges]]:
+    """Yield the rows of fragments that are in a window, if all of them pass; none without a row."""
+    for scan, ranges in fragments:
+        if window.is_over:
+            return
+        wanted = clip(scan, ranges, window)
+        if len(wanted):
+            yield scan, wanted
 
 
 def clip(scan: FragmentReader, ranges: RowRanges, window: Window) -> RowRanges:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import dataclasses
 import itertools
 import sys
 from collections.abc import Iterable, Iterator
@@ -40,8 +42,8 @@ from lance_format.table.scan.scanned_fragment import (
     ScannedRows,
     Window,
     by_fragment,
-    clip,
     read_together,
+    within,
 )
 from lance_format.table.scan.stages import Stages
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, Candidates, FragmentRanges, ScanTask, plan_tasks
@@ -261,7 +263,7 @@ class LanceScanner:
         chosen = self._lookup.is_selective or bool(pruned.ranges) or not window.is_open
         if not chosen and not is_pruned_ahead(projection, fragments.columns.physical_rows):
             return Candidates.whole(self._table, fragments, projection.source).not_empty()
-        ranges = [found for found in self._within(self._whole(), window) if len(found[1])]
+        ranges = list(within(self._whole(), window))
         return Candidates.of(fragments, prune_ahead(projection, ranges)).not_empty()
 
     def read_task(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
@@ -276,6 +278,12 @@ class LanceScanner:
             If the table has no such rows.
         """
         yield from self._applied(self._matching_in(task))
+
+    def read_task_as_stored(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
+        """Read as `read_task` does, but with dictionaries of strings in those batches whose pages have them."""
+        scanner = copy.copy(self)
+        scanner._stages = dataclasses.replace(self._stages, keeps_dictionaries=True)
+        yield from scanner.read_task(task)
 
     def read_rows(self, fragment_id: int, offsets: RowOffsets | None = None) -> Iterator[pa.RecordBatch]:
         """Read live rows of one fragment that pass the filter.
@@ -344,15 +352,6 @@ class LanceScanner:
     def _lookup(self) -> RowLookup:
         return RowLookup.of(self._projection.filter, self._projection.filter_row_columns, self._table)
 
-    def _within(self, fragments: Iterable[FragmentRanges], window: Window) -> Iterator[FragmentRanges]:
-        """Drop the rows outside the window, if there is no filter."""
-        for scan, ranges in fragments:
-            if window.is_over:
-                return
-            wanted = clip(scan, ranges, window)
-            if len(wanted):
-                yield scan, wanted
-
     def _read(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[JoinedRows]:
         """Read ranges of physical rows, and report the metrics at the end."""
         with self._reporting(meter):
@@ -381,8 +380,8 @@ class LanceScanner:
     def _read_all(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[JoinedRows]:
         """Read rows that are known to pass the filter."""
         pace, source, limited = meter.pace, self._projection.output_source, window.left is not None
-        within = self._within(fragments, window)
-        opened = opened_ahead(within, source, meter.reads, lambda *wanted: wanted[-1].num_rows, is_limited=limited)
+        wanted = within(fragments, window)
+        opened = opened_ahead(wanted, source, meter.reads, lambda *wanted: wanted[-1].num_rows, is_limited=limited)
         with contextlib.closing(opened) as ahead:
             for group in small_together(ahead, pace):
                 placed = [(scan, ranges, self._position(scan)) for scan, ranges in group]
@@ -407,7 +406,10 @@ class LanceScanner:
         scan, ranges = wanted
         with scan.open(meter.reads) as files:
             fragment = OpenFragment(scan, files, self._position(scan), ranges, self._batch_bytes)
-            found = fragment.read(self._projection.output_source, ranges, batch_size=self._batch_size)
+            source = self._projection.output_source
+            if self._stages.keeps_dictionaries:
+                source = fragment.as_dictionaries(source, ranges)
+            found = fragment.read(source, ranges, batch_size=self._batch_size)
             yield from map(JoinedRows.of_one, found)
 
     def _read_filtered(

@@ -36,6 +36,8 @@ class Stages:
         Whether outputs need their columns without narrowing.
     first : FirstTerms, optional
         None if the filter has no terms to test first.
+    keeps_dictionaries : bool
+        Whether outputs may be dictionaries of strings.
     is_cheap : bool
         Whether testing further rows costs little; see `is_cheap`.
     """
@@ -46,6 +48,7 @@ class Stages:
     are_whole: bool
     first: FirstTerms | None = None
     is_cheap: bool = False
+    keeps_dictionaries: bool = False
 
     @classmethod
     def of(cls, projection: Projection) -> Stages:

@@ -1,0 +1,96 @@
+"""Values that depend on a single column which is a dictionary: computed for its items, and looked up for the rows.
+
+Scans read columns of few distinct strings so; see `lance_format.table.fragments.dictionary_columns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_format.errors import InvalidInputError
+from lance_format.expressions.nodes import Expression, columns_of
+from lance_format.kernels.columns.item_bits import look_up_bits
+from lance_format.kernels.jit import read_only
+from lance_format.memory import empty
+
+KEY_TYPE = pa.int16()
+"""Type of the keys of columns of strings that are read as dictionaries."""
+
+
+def dependent_nodes(expression: Expression, batch: pa.RecordBatch) -> Iterator[tuple[Expression, pa.DictionaryArray]]:
+    """Yield the nodes that depend on one dictionary with fewer items than rows, without those below them.
+
+    Parameters
+    ----------
+    expression : Expression
+    batch : pa.RecordBatch
+    """
+    found = {
+        (name,): column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        if isinstance(column, pa.DictionaryArray) and len(column.dictionary) < len(column)
+    }
+    pending = [expression] if found else []
+    while pending:
+        node = pending.pop()
+        columns = columns_of(node)
+        if node.children and len(columns) == 1 and columns[0] in found:
+            yield node, found[columns[0]]
+        elif not found.keys().isdisjoint(columns):
+            pending.extend(node.children)
+
+
+def by_items(
+    node: Expression,
+    column: pa.DictionaryArray,
+    compute: Callable[[Expression, pa.RecordBatch], pa.Array],
+) -> pa.DictionaryArray | None:
+    """Compute a node for the items of the only column that it reads; see `looked_up`.
+
+    Parameters
+    ----------
+    node : Expression
+    column : pa.DictionaryArray
+    compute : function
+        Computes a node for every row of a batch.
+
+    Returns
+    -------
+    pa.DictionaryArray or None
+        None if there is no value for some item, which rows may not have.
+    """
+    items, keys = column.dictionary, column.indices
+    if keys.null_count:
+        number = len(items)
+        items = pa.concat_arrays([items, pa.nulls(1, items.type)])
+        keys = pc.fill_null(keys if number <= _highest(keys) else keys.cast(pa.int64()), number)
+    ((name,),) = columns_of(node)
+    try:
+        values = compute(node, pa.record_batch([items], names=[name]))
+    except (pa.ArrowInvalid, InvalidInputError):
+        return None
+    return pa.DictionaryArray.from_arrays(keys, values, safe=False)
+
+
+def _highest(keys: pa.Array) -> int:
+    return int(np.iinfo(keys.type.to_pandas_dtype()).max)
+
+
+def looked_up(column: pa.Array) -> pa.Array:
+    """Return the value of each row of a dictionary, and any other array as it is."""
+    if not isinstance(column, pa.DictionaryArray):
+        return column
+    items, keys = column.dictionary, column.indices
+    is_plain = pa.types.is_boolean(items.type) and not items.null_count and not keys.null_count
+    return _truths(items, keys) if is_plain and keys.type == KEY_TYPE and len(keys) else items.take(keys)
+
+
+def _truths(items: pa.BooleanArray, keys: pa.Array) -> pa.BooleanArray:
+    words = np.frombuffer(keys.buffers()[1], np.uint16, len(keys), keys.offset * 2)
+    bits = empty(-(-len(keys) // 8), np.uint8)
+    look_up_bits(read_only(words), read_only(items.cast(pa.uint8()).to_numpy()), bits)
+    return pa.Array.from_buffers(pa.bool_(), len(keys), [None, pa.py_buffer(bits)])
