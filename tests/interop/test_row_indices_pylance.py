@@ -190,6 +190,26 @@ def test_rows_changed_in_place_are_not_found_by_former_values(
     assert len(table.list_indices()) == 2
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("position", [0, 2], ids=["first", "last"])
+def test_rows_that_pylance_moved_are_not_found_by_former_values(tmp_path: Path, kind: str, position: int) -> None:
+    path = str(tmp_path / "t")
+    rows = pa.table({"id": range(40), "name": ["owl"] * 40, "key": range(40)})
+    table = lance_format.write_dataset(rows, path, max_rows_per_file=10)
+    table.create_scalar_index("key", kind)
+    changed = pa.table({"id": range(10 * position, 10 * position + 20), "key": range(500, 520)})
+    table.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns").execute(changed)
+    table.delete("id % 5 = 1")
+    lance.dataset(path).optimize.compact_files(target_rows_per_fragment=20)
+    table.checkout_latest()
+    table.insert(pa.table({"id": [100], "name": ["emu"], "key": [100]}))
+    table.optimize.optimize_indices(num_indices_to_merge=0)
+    for library in (table, lance.dataset(path)):
+        assert library.to_table(filter=f"key = {10 * position + 7}").num_rows == 0
+        assert library.to_table(filter="key = 507")["id"].to_pylist() == [10 * position + 7]
+        assert library.to_table(filter="key = 100")["id"].to_pylist() == [100]
+
+
 @pytest.mark.parametrize("maker", [lance, lance_format])
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize("position", [0, 2], ids=["first", "last"])

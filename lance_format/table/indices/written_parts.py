@@ -220,7 +220,9 @@ def _may_name(index: IndexMetadata, lacking: Sequence[FragmentMetadata], indexed
     """Return whether a part of an index may name rows of fragments that it does not cover by their addresses."""
     first = min(fragment.id for fragment in lacking)
     try:
-        return history.load(index.dataset_version).max_fragment_id >= first
+        newest = history.load(index.dataset_version).max_fragment_id
+        # A compaction by pylance moves a part to new fragments, with the rows of others, and keeps its version.
+        return newest >= first or int(index.covered_ids().max(initial=-1)) > newest
     except VersionNotFoundError:  # A cleanup removed it, or the part was made on another branch.
         was_later = int(index.covered_ids().max(initial=-1)) > first
         return was_later or any(_may_be_replaced(fragment, indexed) for fragment in lacking)
