@@ -15,6 +15,7 @@ import pyarrow as pa
 from lance_format.aggregation import Aggregate, FirstRows, GroupOrder, PartialAggregation
 from lance_format.array_encodings.value_slices import ValueSlices
 from lance_format.expressions import looked_up
+from lance_format.expressions.functions.lists import contains_constant
 from lance_format.expressions.functions.patterns import like
 from lance_format.expressions.values.order import is_among
 from lance_format.masks import filter_values
@@ -90,6 +91,7 @@ def _filter() -> None:
     is_among(texts, texts)
     keys = pa.array(np.zeros(_NUM_ROWS, np.int16))
     looked_up(pa.DictionaryArray.from_arrays(keys, pa.array([True])))
+    contains_constant(pa.array([[1]]), pa.scalar(1))
 
 
 def _index(path: str) -> None:

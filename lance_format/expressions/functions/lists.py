@@ -10,9 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError
+from lance_format.expressions.constants import as_array
 from lance_format.expressions.values.casts import cast
 from lance_format.expressions.values.coercion import common_type
 from lance_format.expressions.values.order import compare, is_among
+from lance_format.kernels.columns.list_hits import mark_lists
+from lance_format.kernels.jit import read_only
 from lance_format.list_items import items_of
 
 
@@ -22,6 +25,14 @@ def contains(lists: pa.Array, items: pa.Array) -> pa.BooleanArray:
     values, wanted = _meet(values, items)
     found = pc.fill_null(compare("=", values, wanted.take(rows)), False)
     return _with_nulls(_any_by_list(lists, found), pc.or_(pc.is_null(lists), pc.is_null(items)))
+
+
+def contains_constant(lists: pa.Array, item: pa.Scalar) -> pa.BooleanArray:
+    """Return whether each list has an item; null if either is."""
+    if not item.is_valid:
+        return pa.nulls(len(lists), pa.bool_())
+    values, wanted = _meet(pc.list_flatten(lists), as_array(item))
+    return _with_nulls(_any_by_list(lists, pc.fill_null(compare("=", values, wanted[0]), False)), pc.is_null(lists))
 
 
 def contains_any(lists: pa.Array, wanted: pa.Scalar) -> pa.BooleanArray:
@@ -80,13 +91,13 @@ def _meet(values: pa.Array, items: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 def _any_by_list(lists: pa.Array, found: pa.BooleanArray) -> npt.NDArray[np.bool_]:
     """Return for each list whether `found`, which has a value for each item, is true for one of its items."""
-    size = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
-    hits = np.zeros(len(found) + 1, dtype=np.int64)
-    np.cumsum(found.to_numpy(zero_copy_only=False), out=hits[1:])
-    ends = np.cumsum(size, dtype=np.int64)
-    any_found: npt.NDArray[np.bool_] = hits[ends] > hits[ends - size]
+    any_found = np.zeros(len(lists), np.bool_)
+    if len(found):
+        size = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+        bits = np.frombuffer(found.buffers()[1], np.uint8)
+        mark_lists(read_only(bits), found.offset, np.cumsum(size, dtype=np.int64), any_found)
     return any_found
 
 
 def _with_nulls(result: npt.NDArray[np.bool_], nulls: pa.BooleanArray) -> pa.BooleanArray:
-    return pa.array(result, mask=nulls.to_numpy(zero_copy_only=False))
+    return pa.array(result, mask=nulls.to_numpy(zero_copy_only=False) if nulls.true_count else None)

@@ -100,6 +100,12 @@ def _of_array(function: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
+def _has_item(values: Any, item: Any) -> Any:
+    if isinstance(item, pa.Scalar) and not isinstance(values, pa.Scalar):
+        return lists.contains_constant(values, item)
+    return _over_arrays(lists.contains)(values, item)
+
+
 def _repeat_text(values: Any, counts: Any) -> Any:
     """Repeat texts, negative counts as zero, up to a limit on the memory of a batch."""
     counts = pc.max_element_wise(counts, pa.scalar(0, counts.type), skip_nulls=False)
@@ -262,7 +268,7 @@ _TRIM = Function(_trim(pc.utf8_trim), ("string", "constant"), required=1)
 _POWER = Function(_power, ("float", "float"), unified=True)
 _DATE_PART = Function(_date_part, ("constant", "temporal"))
 _DATE_TRUNC = Function(_date_trunc, ("constant", "temporal"))
-_HAS = Function(_over_arrays(lists.contains), ("list", "any"))
+_HAS = Function(_has_item, ("list", "any"))
 _HAS_ANY = Function(_of_array(lists.contains_any), ("list", "constant"))
 _HAS_ALL = Function(_of_array(lists.contains_all), ("list", "constant"))
 _LIST_LENGTH = Function(_over_arrays(lists.lengths), ("list",))
