@@ -6,7 +6,7 @@ grouping: they are returned as groups of one row each for a while, before groupi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -84,8 +84,8 @@ class PartialAggregation:
             The argument of each aggregate, or a dictionary of such values.
         num_rows : int
         """
-        keys = [_plain(array, keeps=is_text) for array in keys]
-        values = [None if array is None else _plain(array) for array in values]
+        keys = [array if _are_numbered(array) else looked_up(array) for array in keys]
+        values = [None if array is None else looked_up(array) for array in values]
         for start in range(0, num_rows, _SLICE_ROWS):
             count = min(_SLICE_ROWS, num_rows - start)
             key_parts = [array.slice(start, count) for array in keys]
@@ -146,7 +146,6 @@ class PartialAggregation:
         return pa.RecordBatch.from_struct_array(pa.array(np.zeros(num_rows), pa.struct([])))
 
 
-def _plain(array: pa.Array, *, keeps: Callable[[pa.DataType], bool] = lambda _: False) -> pa.Array:
-    """Return the values of a dictionary; the dictionary itself if its items are to be kept, and none is null."""
-    is_kept = pa.types.is_dictionary(array.type) and keeps(array.type.value_type) and not array.dictionary.null_count
-    return array if is_kept else looked_up(array)
+def _are_numbered(keys: pa.Array) -> bool:
+    """Return whether keys are a dictionary that tables of keys number by its items."""
+    return isinstance(keys, pa.DictionaryArray) and is_text(keys.dictionary.type) and not keys.dictionary.null_count

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from lance_format.errors import CorruptFileError
 from lance_format.kernels.texts.text_tokens import measure_grams, split_grams, split_words
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.list_items import items_of
+from lance_format.list_items import items_of, offsets_of
 from lance_format.texts.token_rules import TokenRules
 from lance_format.texts.word_forms import WordForms, visible_characters, word_characters
 
@@ -169,11 +169,8 @@ class Tokenizer:
 
 def _bytes_of(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], Counts]:
     """Return the bytes and the offsets of large strings without nulls."""
-    _, offsets, data = texts.buffers()
-    if not len(texts):
-        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
-    found = np.frombuffer(offsets, np.int64, len(texts) + 1, 8 * texts.offset).copy()
-    return np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), found
+    data = texts.buffers()[2]
+    return np.frombuffer(data or b"", np.uint8), offsets_of(texts).astype(np.int64)
 
 
 def has_texts(value_type: pa.DataType) -> bool:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from lance_format.expressions.values.integer_set import empty_filter, made_once
 from lance_format.kernels.columns.text_hashes import SLACK, find_texts, mark_text_hashes, number_texts
 from lance_format.kernels.jit import read_only
+from lance_format.list_items import offsets_of
 
 _MIN_CONSTANTS = 64
 """Number of constants from which a set pays off: for fewer, Arrow hashes values faster."""
@@ -23,14 +24,8 @@ def is_text(arrow_type: pa.DataType) -> bool:
 
 def text_parts(array: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Return the bytes of strings or binaries, with `SLACK` bytes after them, and their offsets."""
-    is_long = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
-    _, stored_offsets, data = array.buffers()
-    if stored_offsets is None or not len(array):
-        offsets = np.zeros(len(array) + 1, np.int64)
-    else:
-        width = np.dtype(np.int64 if is_long else np.int32)
-        read = np.frombuffer(stored_offsets, width, len(array) + 1, array.offset * width.itemsize)
-        offsets = read.astype(np.int64)
+    data = array.buffers()[2]
+    offsets = offsets_of(array).astype(np.int64)
     found = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     if found.size < offsets[-1] + SLACK:
         kept = found[offsets[0] : offsets[-1]]

@@ -16,8 +16,9 @@ from lance_format.blob_fields import BlobFormat, format_of, has_blobs
 from lance_format.data_block import Counts, Offsets
 from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, NotSupportedError
-from lance_format.file.columns.leaves import as_stored, bitmap, offsets_of, validity_of
+from lance_format.file.columns.leaves import as_stored, bitmap, validity_of
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.list_items import offsets_of
 from lance_format.structural.rep_def import Validity
 
 INLINE, PACKED, DEDICATED, EXTERNAL = 0, 1, 2, 3

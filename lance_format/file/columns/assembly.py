@@ -26,9 +26,9 @@ from lance_format.file.columns.leaves import (
     bitmap,
     build_array,
     is_empty_struct,
-    offsets_of,
     validity_of,
 )
+from lance_format.list_items import offsets_of
 from lance_format.structural.page import DecodedRows
 from lance_format.structural.rep_def import (
     Layer,

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from lance_format.data_block import DataBlock, DictionaryBlock, FixedWidthBlock
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_format.expressions.values.text_set import is_text
 from lance_format.extension_types import map_leaf_types, retype
 from lance_format.structural.rep_def import Validity
 
-_BYTE_STRINGS = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
 _FEW_BYTES = 8 * 1024 * 1024
 """So many bytes that rows have at most are not counted."""
 
@@ -133,7 +133,7 @@ def expanded_bytes(array: pa.Array) -> int:
     """Return the size of an array with the items of dictionaries in the places of their keys, about as it would be."""
     size = size_bytes(array)
     for part in _dictionary_arrays(array):
-        if any(is_kind(part.dictionary.type) for is_kind in _BYTE_STRINGS):
+        if is_text(part.dictionary.type):
             size += _bytes_of_rows(part)
     return size
 

@@ -15,7 +15,8 @@ from lance_format import jsonb
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.extension_types import EXTENSION_KEYS, map_leaf_types, retype, storage_of, with_item
-from lance_format.file.columns.leaves import bitmap, offsets_of, validity_of
+from lance_format.file.columns.leaves import bitmap, validity_of
+from lance_format.list_items import offsets_of
 from lance_format.logical_types import JSON
 
 _NAME = EXTENSION_KEYS[0]

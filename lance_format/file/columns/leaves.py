@@ -16,7 +16,6 @@ from lance_format.data_block import (
     FixedWidthBlock,
     ListLevel,
     ListShape,
-    Offsets,
     PackedStructBlock,
     ValueBlock,
     ValueShape,
@@ -29,6 +28,7 @@ from lance_format.file.columns import dictionaries
 from lance_format.file.columns.value_checks import check_read, check_written, is_utf8
 from lance_format.file.columns.zeroing import zero_nulls
 from lance_format.kernels.compression import variable as kernels
+from lance_format.list_items import offsets_of
 from lance_format.logical_types import stored_leaf_type
 from lance_format.memory import empty
 from lance_format.structural.rep_def import Validity
@@ -43,7 +43,6 @@ _SHAPES: dict[pa.DataType, ValueShape] = {
 }
 _OFFSET_BYTES = {pa.string(): 4, pa.binary(): 4, pa.large_string(): 8, pa.large_binary(): 8}
 _MAX_NULL_BYTES = 2**30
-_LARGE = (pa.types.is_large_list, pa.types.is_large_string, pa.types.is_large_binary)
 NULL_SHAPE = ValueShape()
 """The shape of the null type and of structs without fields, which have no values."""
 _UNPACKABLE = (NULL_SHAPE, *(ValueShape(bits_per_value=bits) for bits in (0, 1)))
@@ -312,17 +311,6 @@ def validity_of(array: pa.Array) -> Validity | None:
     if pa.types.is_null(array.type):
         return np.zeros(len(array), np.bool_)
     return bits_of(array.buffers()[0], array.offset, len(array))
-
-
-def offsets_of(array: pa.Array) -> Offsets:
-    """Return where each list or byte string of an array, which may be a slice, starts, and where the last ends."""
-    is_large = any(matches(array.type) for matches in _LARGE)
-    dtype = np.dtype(np.int64 if is_large else np.int32)
-    buffer = array.buffers()[1]
-    if buffer is None or buffer.size == 0:
-        return np.zeros(1, dtype)
-    # Arrays of nulls share one buffer among all of their parts, which is no multiple of the size of each.
-    return np.frombuffer(buffer, dtype, len(array) + 1, array.offset * dtype.itemsize)
 
 
 def values_of(array: pa.Array, valid: Validity | None) -> ValueBlock | None:

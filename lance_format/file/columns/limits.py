@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from lance_format.file.columns.leaves import offsets_of
+from lance_format.list_items import offsets_of
 
 MAX_OFFSET = 2**31 - 1
 """The most bytes of strings, and the most items of lists, that offsets of 32 bits reach."""

@@ -17,11 +17,11 @@ from lance_format.file.columns.leaf_columns import Kind, Leaf, kind_of
 from lance_format.file.columns.leaves import (
     BLOB_SHAPE,
     is_empty_struct,
-    offsets_of,
     plain,
     validity_of,
     values_of,
 )
+from lance_format.list_items import offsets_of
 from lance_format.structural.blob import DescriptionCodec
 from lance_format.structural.layers import LayerStack, item_layer
 from lance_format.structural.rep_def import (

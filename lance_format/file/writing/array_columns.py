@@ -19,10 +19,11 @@ from lance_format.datatypes import Field
 from lance_format.errors import NotSupportedError, SchemaMismatchError
 from lance_format.file.columns.array_values import NULL_STRUCTS, array_shape, take_apart
 from lance_format.file.columns.leaf_columns import Kind, Leaf, kind_of
-from lance_format.file.columns.leaves import BLOB_SHAPE, is_empty_struct, offsets_of, validity_of
+from lance_format.file.columns.leaves import BLOB_SHAPE, is_empty_struct, validity_of
 from lance_format.file.writing.columns import WriteBuffer, WrittenColumn
 from lance_format.file.writing.encoding_requests import options_of
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.list_items import offsets_of
 from lance_format.structural.row_index import expand_ranges
 from lance_format.version import FileVersion
 

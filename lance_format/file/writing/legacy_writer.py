@@ -19,10 +19,11 @@ from lance_format.data_block import FixedWidthBlock, VariableWidthBlock
 from lance_format.datatypes import Field, Schema, serialize_fields
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.file.columns.leaf_columns import Kind, kind_of
-from lance_format.file.columns.leaves import innermost, is_empty_struct, offsets_of, validity_of, values_of
+from lance_format.file.columns.leaves import innermost, is_empty_struct, validity_of, values_of
 from lance_format.file.columns.storable import writable_leaves
 from lance_format.file.writing.given_columns import GivenColumns
 from lance_format.file.writing.writer import FileSummary
+from lance_format.list_items import offsets_of
 from lance_format.proto import file_pb2, table_pb2
 from lance_format.version import WAY_OUT_OF_0_1, FileVersion
 

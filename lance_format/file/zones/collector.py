@@ -21,9 +21,10 @@ from lance_format.blob_fields import format_of
 from lance_format.data_block import Counts, aligned
 from lance_format.file.columns.indices import is_packed
 from lance_format.file.columns.leaf_columns import Leaf
-from lance_format.file.columns.leaves import offsets_of, validity_of
+from lance_format.file.columns.leaves import validity_of
 from lance_format.kernels.columns import zones as kernels
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.list_items import offsets_of
 from lance_format.logical_types import JSON
 
 ROWS_PER_ZONE = 8192

@@ -19,13 +19,12 @@ import pyarrow.compute as pc
 
 from lance_format.errors import CorruptFileError
 from lance_format.expressions.nodes import FieldPath
+from lance_format.expressions.values.text_set import is_text
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file.container.legacy_metadata import LegacyMetadata
 from lance_format.file.zones.reading import EmbeddedFile, ZoneRequest, check_statistics, statistics_of, structs_of
 from lance_format.file.zones.seeds import Seed
 from lance_format.half_floats import if_else
-
-_STRINGS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
 class LegacyZoneReader:
@@ -92,7 +91,7 @@ def _with_decimals(struct: pa.StructArray, arrow_type: pa.DataType) -> pa.Struct
 def _as_read(written: ZoneStatistics) -> ZoneStatistics:
     """Return the statistics that hold for the values read."""
     holds = pa.array(written.num_nulls == 0)
-    if any(matches(written.lower.type) for matches in _STRINGS):
+    if is_text(written.lower.type):
         not_empty = pc.greater(pc.binary_length(written.lower), 0)
         holds = pc.and_(holds, pc.fill_null(not_empty, False))
     nothing = pa.scalar(None, written.lower.type)

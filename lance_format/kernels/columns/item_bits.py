@@ -13,7 +13,6 @@ U8 = npt.NDArray[np.uint8]
 Keys = npt.NDArray[Any]
 
 _EIGHT = np.uint64(8)
-_SEVEN = np.uint64(7)
 _THREE = np.uint64(3)
 
 

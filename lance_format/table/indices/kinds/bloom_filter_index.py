@@ -30,6 +30,7 @@ from lance_format.expressions.nodes import Expression, Literal, walk
 from lance_format.half_floats import is_nan
 from lance_format.kernels.columns.bloom_filter import find_hashes, hash_values
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.list_items import offsets_of
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.index_file import IndexFile
 from lance_format.table.indices.named_rows import NamedRows
@@ -144,15 +145,13 @@ def hash_array(values: pa.Array) -> Hashes:
     count, buffers = len(values), values.buffers()
     content = np.frombuffer(buffers[-1] or b"", np.uint8)
     if len(buffers) == 3:
-        is_large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
-        width = np.dtype(np.int64 if is_large else np.int32)
-        ends = np.frombuffer(buffers[1] or bytes(8), width, count + 1, values.offset * width.itemsize)
+        ends = offsets_of(values).astype(np.int64)
     else:
         size = values.type.bit_width // 8
         ends = (np.arange(count + 1) + values.offset) * size
     content.flags.writeable = False  # The kernel is compiled for one kind of arrays.
     hashes = np.empty(count, np.uint64)
-    hash_values(content, ends.astype(np.int64), hashes)
+    hash_values(content, ends, hashes)
     return hashes
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyroaring
 
 from lance_format.kernels.texts.trigrams import NUM_TOKENS, gather_trigrams
+from lance_format.list_items import offsets_of
 from lance_format.table.indices.folding import symbols_of_characters
 from lance_format.table.indices.kinds.ngram_index import NGRAM_COLUMNS, NGRAM_FILE
 from lance_format.table.indices.row_finder import RowIds
@@ -42,9 +43,8 @@ class _Trigrams:
     """Trigrams of texts, gathered in several passes over these, so that memory is bounded."""
 
     def __init__(self, texts: pa.Array) -> None:
-        _, offset_bytes, content = texts.buffers()
-        self._data = np.frombuffer(content or b"", np.uint8)
-        self._offsets = np.frombuffer(offset_bytes, np.int64, len(texts) + 1, 8 * texts.offset)
+        self._data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+        self._offsets = offsets_of(texts)
         self._data.flags.writeable = self._offsets.flags.writeable = False  # As of query texts, for one compilation.
         self.counts = np.zeros(NUM_TOKENS, np.int64)
         self._gather(0, NUM_TOKENS, self.counts, np.zeros(0, np.uint32), store=False)

@@ -15,6 +15,7 @@ from lance_format.kernels.texts.posting_lists import (
     decode_postings,
 )
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.list_items import offsets_of
 from lance_format.table.indices.texts.index_files import PartFile
 
 _VARINTS = {b"varint_delta_v1": True, b"fixed32_v1": False, None: False}
@@ -216,9 +217,7 @@ def _early_positions(file: PartFile, stored: pa.Scalar, size: int) -> StoredPosi
 
 
 def _bytes_of(blocks: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    _, offsets, data = blocks.buffers()
-    found = np.frombuffer(offsets, np.int64)[blocks.offset : blocks.offset + len(blocks) + 1]
-    return _moved(np.frombuffer(data or b"", np.uint8), found)
+    return _moved(np.frombuffer(blocks.buffers()[2] or b"", np.uint8), offsets_of(blocks).astype(np.int64, copy=False))
 
 
 def _moved(
