@@ -31,6 +31,18 @@ def test_values(share: float, offset: int, start: int) -> None:
         pa.array(numbers > 50),
         pa.array(numbers).cast(pa.decimal128(25, 2)),
         pa.array(numbers).cast(pa.string()),
+        *[
+            pa.array(numbers.astype(np.int32), mask=numbers % 3 == 0).cast(to)
+            for to in (pa.uint8(), pa.date32(), pa.decimal128(25, 2), pa.string(), pa.large_string())
+        ],
+        pa.array(numbers > 50, mask=numbers == 7),
+        pa.array(numbers % 7, mask=numbers == 7).cast(pa.string()).dictionary_encode(),
+        pa.array(numbers % 7).dictionary_encode(),
+        pa.nulls(_NUM_ROWS, pa.int32()),
+        pa.nulls(_NUM_ROWS, pa.bool_()),
+        pa.nulls(_NUM_ROWS, pa.string()),
+        pa.nulls(_NUM_ROWS),
+        pa.array([None, b"owl"] * (_NUM_ROWS // 2), pa.binary(3)),
     ):
         found = filter_values(array.slice(start), mask)
         found.validate(full=True)

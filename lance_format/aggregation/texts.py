@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyarrow.compute import fill_null
 
 from lance_format.aggregation.word_table import FEWEST_SLOTS, empty_slots, grown
 from lance_format.aggregation.words import I32, I64, U64, Bool, frozen, validity
 from lance_format.data_block import MAX_INT32
 from lance_format.expressions.values.text_set import text_parts
 from lance_format.kernels.columns.text_hashes import SLACK, number_texts, place_hashes
+from lance_format.masks import filled
 
 _NO_NULLS = frozen(np.empty(0, np.bool_))
 
@@ -57,7 +57,7 @@ class TextTable:
         items = array.dictionary
         if self._items is None or not _are_same(items, self._items):
             self._items, self._numbers = items, np.full(max(len(items), 1), -1)
-        keys = fill_null(array.indices, 0).to_numpy()
+        keys = filled(array.indices, 0).to_numpy()
         numbers: I64 = self._numbers[keys]
         unknown = numbers < 0
         if array.indices.null_count:

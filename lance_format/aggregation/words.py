@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_format.expressions.values.casts import MAX_WORD_DIGITS
+from lance_format.masks import is_true
 
 Bool = npt.NDArray[np.bool_]
 F64 = npt.NDArray[np.float64]
@@ -76,7 +76,7 @@ def to_words(array: pa.Array) -> I64:
     """Return the values of an array of such a type; any numbers for nulls."""
     arrow_type = array.type
     if pa.types.is_boolean(arrow_type):
-        array = pc.fill_null(array, False).cast(pa.int8())
+        array = is_true(array).cast(pa.int8())
     elif pa.types.is_decimal128(arrow_type):
         return frozen(np.ascontiguousarray(fixed_width(array, "i8", 2)[::2]))
     kind = "u" if pa.types.is_unsigned_integer(arrow_type) else "i"

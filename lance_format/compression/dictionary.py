@@ -30,8 +30,6 @@ Slots: TypeAlias = npt.NDArray[np.int32]
 Indices: TypeAlias = npt.NDArray[Any]
 
 _PAIR_BITS = 128
-_SHORT = 7
-"""Maximum size of a byte string that fits into a word with its size."""
 
 _SAMPLED_VALUES = 4096
 _SAMPLED_BYTES = 1024 * 1024
@@ -86,7 +84,7 @@ def split(block: DataBlock, max_items: int) -> IndexedPage | None:
     slots.fill(-1)
     indices = empty(block.num_values, "<u2" if max_items <= 2**16 else "<u4")
     if isinstance(block, VariableWidthBlock):
-        items = (_index_short if block.longest <= _SHORT else _index_bytes)(block, max_items, slots, indices)
+        items = _index_bytes(block, max_items, slots, indices)
     elif block.bits_per_value in (8, 16, 32, 64):
         words = block.words
         distinct = empty(max_items, words.dtype)
@@ -103,22 +101,8 @@ def split(block: DataBlock, max_items: int) -> IndexedPage | None:
     return IndexedPage(items, FixedWidthBlock(narrow, width * 8, block.num_values))
 
 
-def _index_short(block: VariableWidthBlock, max_items: int, slots: Slots, indices: Indices) -> DataBlock | None:
-    """Number distinct byte strings that fit into words with their sizes; return them, None if there are more."""
-    words, distinct = empty(block.num_values, np.uint64), empty(max_items, np.uint64)
-    kernels.short_words(read_only(block.data), block.offsets, words)
-    count = kernels.index_words(words, max_items, slots, distinct, indices)
-    if count < 0:
-        return None
-    sizes = (distinct[:count] >> np.uint64(8 * _SHORT)).astype(np.int64)
-    present = np.arange(_SHORT + 1) < sizes[:, np.newaxis]
-    offsets = np.zeros(count + 1, block.offsets.dtype)
-    np.cumsum(sizes, out=offsets[1:])
-    return VariableWidthBlock(distinct[:count].view(np.uint8).reshape(count, _SHORT + 1)[present], offsets)
-
-
 def _index_pairs(block: FixedWidthBlock, max_items: int, slots: Slots, indices: Indices) -> DataBlock | None:
-    """Number distinct values of two words; see `_index_short`."""
+    """Number distinct values of two words; return them, None if there are more."""
     distinct = empty(max_items * 2, np.uint64)
     words = block.data[: block.size_bytes].view("<u8")
     count = kernels.index_pairs(read_only(words), max_items, slots, distinct, indices)
@@ -126,11 +110,11 @@ def _index_pairs(block: FixedWidthBlock, max_items: int, slots: Slots, indices: 
 
 
 def _index_bytes(block: DataBlock, max_items: int, slots: Slots, indices: Indices) -> DataBlock | None:
-    """Number distinct byte strings, or values of a fixed width; see `_index_short`."""
+    """Number distinct byte strings, or values of a fixed width; return them, None if there are more."""
     if isinstance(block, FixedWidthBlock):
         offsets: Offsets = np.arange(block.num_values + 1, dtype=np.int64) * block.bytes_per_value
     else:
         offsets = block.offsets
-    firsts, hashes = empty(max_items, np.int64), empty(max_items, np.uint32)
-    count = kernels.index_bytes(read_only(block.data), offsets, max_items, slots, hashes, firsts, indices)
+    firsts, keys = empty(max_items, np.int64), empty(max_items * int(kernels.KEY_WORDS), np.uint64)
+    count = kernels.index_bytes(read_only(block.data), offsets, max_items, slots, keys, firsts, indices)
     return None if count < 0 else block.take(firsts[:count])

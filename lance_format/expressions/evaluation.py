@@ -33,6 +33,7 @@ from lance_format.expressions.rendering import name_to_sql, to_sql
 from lance_format.expressions.values.casts import cast
 from lance_format.expressions.values.checked_arithmetic import compute_checked
 from lance_format.expressions.values.order import compare, is_among
+from lance_format.masks import is_true
 
 Value: TypeAlias = pa.Array | pa.Scalar
 """The values of an expression: one for each row, or one for all of them."""
@@ -123,7 +124,7 @@ def filter_mask(bound: BoundExpression, batch: pa.RecordBatch) -> pa.BooleanArra
     """
     bound.require_predicate()
     mask = evaluate(bound, batch)
-    return pc.fill_null(mask, False) if mask.null_count else mask
+    return is_true(mask) if mask.null_count else mask
 
 
 def apply(node: Expression, values: list[Value]) -> Value:
@@ -210,7 +211,7 @@ def _case(node: nodes.Case, batch: pa.RecordBatch, *, is_lazy: bool, known: Know
     left = np.arange(batch.num_rows)
     rows, parts = [], []
     for condition, branch in zip(node.conditions, node.values, strict=True):
-        holds = pc.fill_null(_as_array(_value(condition, rest, is_lazy=is_lazy), len(left)), False)
+        holds = is_true(_as_array(_value(condition, rest, is_lazy=is_lazy), len(left)))
         taken = holds.to_numpy(zero_copy_only=False)
         rows.append(left[taken])
         parts.append(_as_array(_value(branch, rest.filter(holds), is_lazy=is_lazy), len(rows[-1])))
@@ -225,7 +226,7 @@ def _case(node: nodes.Case, batch: pa.RecordBatch, *, is_lazy: bool, known: Know
 def _null_safe_equal(node: Any, values: list[Value]) -> Value:  # noqa: ARG001
     left, right = values
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    return pc.or_(pc.fill_null(compare("=", left, right), False), both_null)
+    return pc.or_(is_true(compare("=", left, right)), both_null)
 
 
 def _connective(kernel: Callable[[Any, Any], Value]) -> Callable[[Any, list[Value]], Value]:

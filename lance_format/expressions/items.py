@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError
 from lance_format.expressions.nodes import Expression, columns_of
 from lance_format.kernels.columns.item_bits import look_up_bits
 from lance_format.kernels.jit import read_only
+from lance_format.masks import filled, is_true
 from lance_format.memory import empty
 
 KEY_TYPE = pa.int16()
@@ -67,7 +68,7 @@ def by_items(
     if keys.null_count:
         number = len(items)
         items = pa.concat_arrays([items, pa.nulls(1, items.type)])
-        keys = pc.fill_null(keys if number <= _highest(keys) else keys.cast(pa.int64()), number)
+        keys = filled(keys if number <= _highest(keys) else keys.cast(pa.int64()), number)
     ((name,),) = columns_of(node)
     try:
         values = compute(node, pa.record_batch([items], names=[name]))
@@ -85,12 +86,18 @@ def looked_up(column: pa.Array) -> pa.Array:
     if not isinstance(column, pa.DictionaryArray):
         return column
     items, keys = column.dictionary, column.indices
-    is_plain = pa.types.is_boolean(items.type) and not items.null_count and not keys.null_count
+    is_plain = pa.types.is_boolean(items.type) and not keys.null_count
     return _truths(items, keys) if is_plain and keys.type == KEY_TYPE and len(keys) else items.take(keys)
 
 
 def _truths(items: pa.BooleanArray, keys: pa.Array) -> pa.BooleanArray:
-    words = np.frombuffer(keys.buffers()[1], np.uint16, len(keys), keys.offset * 2)
-    bits = empty(-(-len(keys) // 8), np.uint8)
-    look_up_bits(read_only(words), read_only(items.cast(pa.uint8()).to_numpy()), bits)
-    return pa.Array.from_buffers(pa.bool_(), len(keys), [None, pa.py_buffer(bits)])
+    words = read_only(np.frombuffer(keys.buffers()[1], np.uint16, len(keys), keys.offset * 2))
+    looked_at = [items.is_valid() if items.null_count else None, is_true(items)]
+    buffers = [None if flags is None else _bits(flags, words) for flags in looked_at]
+    return pa.Array.from_buffers(pa.bool_(), len(keys), buffers)
+
+
+def _bits(flags: pa.BooleanArray, words: npt.NDArray[np.uint16]) -> pa.Buffer:
+    bits = empty(-(-words.size // 8), np.uint8)
+    look_up_bits(words, read_only(flags.cast(pa.uint8()).to_numpy()), bits)
+    return pa.py_buffer(bits)

@@ -28,6 +28,7 @@ from lance_format.expressions.values.integer_set import IntegerSet
 from lance_format.expressions.values.order import compare
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.masks import is_true
 from lance_format.row_numbers import distinct
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -296,7 +297,7 @@ class _Visitor:
             equal = self._compared("=", values, _Values(constant, constant, self._all, self._none))
             return values.where_valid(equal.may_be_true, equal.may_be_false)
         starts = [_repeat(pc.starts_with(bound, prefix), self._num_zones) for bound in (values.lower, values.upper)]
-        lower_starts, upper_starts = (_mask(pc.fill_null(found, False)) for found in starts)
+        lower_starts, upper_starts = (_mask(is_true(found)) for found in starts)
         # what starts with it lies between it and the first that exceeds it and does not start with it
         may_start = self._may(">=", values.upper, constant) & (self._may("<=", values.lower, constant) | lower_starts)
         return values.where_valid(may_start, ~(lower_starts & upper_starts) if whole else self._all)

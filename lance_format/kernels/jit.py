@@ -38,11 +38,14 @@ class _Kernel(Generic[P, R]):
     function : callable
     flags : set of str
         Freedoms of the compiler with floating-point numbers, as LLVM names them.
+    allocates : bool
+        Whether the function may allocate arrays; numba counts references to arrays then.
     """
 
-    def __init__(self, function: Callable[P, R], flags: Set[str] = frozenset()) -> None:
+    def __init__(self, function: Callable[P, R], flags: Set[str] = frozenset(), *, allocates: bool = False) -> None:
         self._function = function
         self._flags = flags
+        self._allocates = allocates
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -63,7 +66,8 @@ class _Kernel(Generic[P, R]):
         for name in self._function.__code__.co_names:
             if isinstance(scope.get(name), _Kernel):
                 scope[name] = scope[name].compiled
-        compiled: Any = numba.njit(nogil=True, fastmath=set(self._flags))(self._function)
+        options: dict[str, Any] = {"nogil": True, "fastmath": set(self._flags), "_nrt": self._allocates}
+        compiled: Any = numba.njit(**options)(self._function)
         compiled._cache = KernelCache(self._function)
         compiled.compile = _compiled_by_one_process(compiled)
         return cast("Callable[P, R]", compiled)
@@ -121,8 +125,17 @@ def read_only(numbers: Numbers) -> Numbers:
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function on its first call, to run without the interpreter lock."""
+    """Compile a function on its first call, to run without the interpreter lock. It cannot allocate arrays."""
     return _Kernel(function)
+
+
+def allocating_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function like `kernel` that allocates arrays, or calls one that returns arrays.
+
+    It counts references to arrays, in loops as well: a call that is given an array may take longer than what it does
+    for a value. Leave such loops to kernels that allocate nothing.
+    """
+    return _Kernel(function, allocates=True)
 
 
 def summing_kernel(function: Callable[P, R]) -> Callable[P, R]:

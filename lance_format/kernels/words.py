@@ -1,4 +1,4 @@
-"""Words of 8 bytes at any byte of an array, and byte strings that are copied, hashed and compared.
+"""Words of 8 bytes at any byte of an array, and bytes that are copied.
 
 The compiler does not merge byte accesses to arrays that may overlap; words are single machine instructions, and copies
 are those of the C library. Nothing is checked of words: the caller ensures that `position + 8` is within the array.
@@ -16,9 +16,10 @@ from lance_format.kernels.jit import instructions, kernel
 
 U8 = npt.NDArray[np.uint8]
 
-_PRIME = np.uint64(0x9E3779B97F4A7C15)
+PRIME = np.uint64(0x9E3779B97F4A7C15)
+"""A factor that mixes the bits of a word."""
+
 _HALF = np.uint64(32)
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, position: Any) -> Any:
@@ -138,56 +139,5 @@ def run_end(words: npt.NDArray[Any], start: np.uint64, limit: np.uint64) -> np.u
 @kernel
 def mix(word: np.uint64) -> np.uint64:
     """Return a hash of a word."""
-    mixed = word * _PRIME
-    return (mixed ^ (mixed >> _HALF)) * _PRIME
-
-
-@kernel
-def hash_bytes(data: U8, start: int, size: int) -> np.uint64:
-    """Return a hash of a byte string, after which 8 bytes can be read.
-
-    Parameters
-    ----------
-    data : uint8[start + size + 8 or more]
-    start : int
-    size : int
-        Bytes of the byte string.
-    """
-    value = np.uint64(size)
-    position = start
-    left = size
-    while left >= 8:
-        value = mix(value ^ load_word(data, position))
-        position += 8
-        left -= 8
-    if left > 0:
-        tail = load_word(data, position) & (_ALL >> np.uint64(64 - 8 * left))
-        value = mix(value ^ tail)
-    return value ^ (value >> _HALF)
-
-
-@kernel
-def equal_bytes(data: U8, one: int, others: U8, other: int, size: int) -> bool:
-    """Return whether two byte strings of a size are equal, after each of which 8 bytes can be read.
-
-    Parameters
-    ----------
-    data : uint8[one + size + 8 or more]
-    one : int
-        Start of the one in `data`.
-    others : uint8[other + size + 8 or more]
-    other : int
-        Start of the other in `others`.
-    size : int
-    """
-    left = size
-    while left >= 8:
-        if load_word(data, one) != load_word(others, other):
-            return False
-        one += 8
-        other += 8
-        left -= 8
-    if left == 0:
-        return True
-    difference = load_word(data, one) ^ load_word(others, other)
-    return (difference & (_ALL >> np.uint64(64 - 8 * left))) == 0
+    mixed = word * PRIME
+    return (mixed ^ (mixed >> _HALF)) * PRIME

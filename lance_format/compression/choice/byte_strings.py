@@ -95,6 +95,11 @@ def _whole_share(_: VariableWidthBlock, __: CompressionOptions) -> float:
     return 1
 
 
+def _least_share(block: VariableWidthBlock, options: CompressionOptions) -> float:
+    """Return the least size that compression may leave of byte strings, relative to their size."""
+    return 0 if _per_value_scheme(block, options) is not None else 1 / fsst.SYMBOL_BYTES
+
+
 def _try_dictionary(
     block: VariableWidthBlock,
     definition: npt.NDArray[np.uint16] | None,
@@ -117,18 +122,21 @@ def _try_dictionary(
     expected = dictionaries.Expected.of(present, bytes_per_item) if most > 0 else None
     if expected is None or not expected.pays(most, without, options):
         return None
-    without = block.size_bytes * measure(present, options) + _offset_bytes(block)
-    most = dictionaries.max_items(block, bytes_per_item, without, options)
-    page = dictionary.split(present, most) if expected.pays(most, without, options) else None
-    if page is None:
-        return None
-    if definition is not None:
-        page = IndexedPage(page.items, spread_out(page.indices, definition))
-    items = page.items.size_bytes + page.items.num_values * block.bits_per_offset // 8
-    if options.dict_max_size is not None and items > options.dict_max_size:
-        return None  # Items that are longer than the average value may be as few as allowed.
-    indices = fixed_width.choose(page.indices, options)
-    return (page, indices) if indices.size_bytes + items < options.dict_size_ratio * without else None
+    for share in (_least_share, measure):  # Few items pay in any case, and to measure takes long.
+        without = block.size_bytes * share(present, options) + _offset_bytes(block)
+        most = dictionaries.max_items(block, bytes_per_item, without, options)
+        page = dictionary.split(present, most) if expected.pays(most, without, options) else None
+        if page is None:
+            continue
+        if definition is not None:
+            page = IndexedPage(page.items, spread_out(page.indices, definition))
+        items = page.items.size_bytes + page.items.num_values * block.bits_per_offset // 8
+        if options.dict_max_size is not None and items > options.dict_max_size:
+            return None  # Items that are longer than the average value may be as few as allowed.
+        indices = fixed_width.choose(page.indices, options)
+        if indices.size_bytes + items < options.dict_size_ratio * without:
+            return page, indices
+    return None
 
 
 def _only(block: VariableWidthBlock, chosen: npt.NDArray[np.bool_]) -> VariableWidthBlock:
@@ -161,6 +169,11 @@ def _with_symbols(chunks: CompressedChunks, table: fsst.SymbolTable) -> Compress
     return CompressedChunks(chunks.buffers, chunks.sizes, chunks.num_values, fsst.describe(chunks.encoding, table))
 
 
+def _per_value_scheme(block: VariableWidthBlock, options: CompressionOptions) -> int | None:
+    """Return how byte strings are compressed one by one, unless by FSST."""
+    return ZSTD if options.scheme is None and block.longest > _LARGE_VALUE_BYTES else options.general_scheme
+
+
 def compress_per_value(block: VariableWidthBlock, *, has_nulls: bool, options: CompressionOptions) -> PerValuePage:
     """Compress each byte string of a full-zip page separately.
 
@@ -176,9 +189,7 @@ def compress_per_value(block: VariableWidthBlock, *, has_nulls: bool, options: C
     plain = variable.describe(block.bits_per_offset)
     if options.scheme is Scheme.NONE or block.size_bytes < fsst.MIN_BYTES:
         return PerValuePage(block, plain)
-    scheme = options.general_scheme
-    if options.scheme is None and block.longest > _LARGE_VALUE_BYTES:
-        scheme = ZSTD
+    scheme = _per_value_scheme(block, options)
     if scheme is not None:
         small, encoding = general.compress_values(block, plain, ZSTD if has_nulls else scheme, options.level)
         return PerValuePage(small, encoding) if small.size_bytes < block.size_bytes else PerValuePage(block, plain)

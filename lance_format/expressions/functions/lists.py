@@ -17,13 +17,14 @@ from lance_format.expressions.values.order import compare, is_among
 from lance_format.kernels.columns.list_hits import mark_lists
 from lance_format.kernels.jit import read_only
 from lance_format.list_items import items_of
+from lance_format.masks import is_true
 
 
 def contains(lists: pa.Array, items: pa.Array) -> pa.BooleanArray:
     """Return whether each list has the item of its row; null if either is."""
     values, rows = items_of(lists)
     values, wanted = _meet(values, items)
-    found = pc.fill_null(compare("=", values, wanted.take(rows)), False)
+    found = is_true(compare("=", values, wanted.take(rows)))
     return _with_nulls(_any_by_list(lists, found), pc.or_(pc.is_null(lists), pc.is_null(items)))
 
 
@@ -32,7 +33,7 @@ def contains_constant(lists: pa.Array, item: pa.Scalar) -> pa.BooleanArray:
     if not item.is_valid:
         return pa.nulls(len(lists), pa.bool_())
     values, wanted = _meet(pc.list_flatten(lists), as_array(item))
-    return _with_nulls(_any_by_list(lists, pc.fill_null(compare("=", values, wanted[0]), False)), pc.is_null(lists))
+    return _with_nulls(_any_by_list(lists, is_true(compare("=", values, wanted[0]))), pc.is_null(lists))
 
 
 def contains_any(lists: pa.Array, wanted: pa.Scalar) -> pa.BooleanArray:

@@ -31,6 +31,7 @@ from lance_format.expressions.values import calendar
 from lance_format.expressions.values.casts import round_decimals
 from lance_format.expressions.values.order import compare
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.masks import is_true
 
 _MOST_REPEATED_BYTES = 1 << 28
 
@@ -156,7 +157,7 @@ def _regexp_like(values: Any, pattern: pa.Scalar, flags: pa.Scalar | None = None
 
 
 def _regexp_match(values: Any, pattern: pa.Scalar, flags: pa.Scalar | None = None) -> Any:
-    return pc.fill_null(_regexp_like(values, pattern, flags), False)
+    return is_true(_regexp_like(values, pattern, flags))
 
 
 def _concat(*values: Any, nulls: str = "replace") -> Any:
@@ -241,7 +242,7 @@ def _abs(values: Any) -> Any:
 
 
 def _nullif(left: Any, right: Any) -> Any:
-    return pc.if_else(pc.fill_null(compare("=", left, right), False), pa.scalar(None, left.type), left)
+    return pc.if_else(is_true(compare("=", left, right)), pa.scalar(None, left.type), left)
 
 
 def _extreme(operator: Any) -> Callable[..., Any]:

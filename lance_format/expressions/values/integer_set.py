@@ -1,4 +1,4 @@
-"""Many integer constants as a set, made once for all batches in which values are looked up."""
+"""Integer constants as a set, made once for all batches in which values are looked up."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from lance_format.kernels.compression.bits import find_bits
 from lance_format.kernels.jit import read_only
 from lance_format.row_numbers import distinct
 
-MIN_CONSTANTS = 4
-"""Number of constants from which a set pays off: Arrow hashes the constants again for every batch."""
 _MAX_BITS = 1 << 25
 _BITS_PER_CONSTANT = 256
 """A set of bits takes up to 32 bytes per constant, as a hash table does, and 4 MiB in all."""
@@ -65,8 +63,8 @@ class IntegerSet:
 
     @staticmethod
     def of(constants: pa.Array) -> IntegerSet | None:
-        """Return the set of some constants; None if they are few, null or no integers."""
-        if len(constants) < MIN_CONSTANTS or constants.null_count or not _is_signed(constants.type):
+        """Return the set of some constants; None if there is none, some are null, or they are no integers."""
+        if not len(constants) or constants.null_count or not _is_signed(constants.type):
             return None
         return made_once(IntegerSet, constants)
 

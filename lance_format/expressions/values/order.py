@@ -7,6 +7,7 @@ comparisons follow IEEE 754, where comparisons with NaN are false.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,10 @@ import pyarrow.compute as pc
 from lance_format.expressions.nodes import MIRRORED, ComparisonOperator
 from lance_format.expressions.values.integer_set import IntegerSet
 from lance_format.expressions.values.text_set import TextSet
+from lance_format.masks import is_true
+
+_FEW_CONSTANTS = 4
+"""Arrow hashes values, which takes longer than to compare them with so few constants."""
 
 _KERNELS: dict[ComparisonOperator, Callable[[Any, Any], Any]] = {
     "=": pc.equal,
@@ -83,13 +88,15 @@ def is_among(values: Any, constants: pa.Array) -> Any:
     known = IntegerSet.of(constants) or TextSet.of(constants) if isinstance(values, pa.Array) else None
     if known is not None:
         return known.contains(values)
+    if 0 < len(constants) <= _FEW_CONSTANTS and not constants.null_count:
+        return is_true(reduce(pc.or_, (compare("=", values, constant) for constant in constants)))
     found = pc.is_in(values, value_set=constants)
     if pa.types.is_floating(constants.type):
         # Arrow looks values up by their bits; zero and NaN have several forms.
         if pc.any(pc.equal(constants, 0.0)).as_py():
-            found = pc.or_(found, pc.fill_null(pc.equal(values, 0.0), False))
+            found = pc.or_(found, is_true(pc.equal(values, 0.0)))
         if pc.any(pc.is_nan(constants)).as_py():
-            found = pc.or_(found, pc.fill_null(pc.is_nan(values), False))
+            found = pc.or_(found, is_true(pc.is_nan(values)))
     return found
 
 

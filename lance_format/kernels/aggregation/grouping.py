@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.jit import kernel
+from lance_format.kernels.jit import allocating_kernel, kernel
 from lance_format.kernels.prefetch import AHEAD, prefetch
 from lance_format.kernels.words import mix
 
@@ -26,7 +26,7 @@ U64 = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
-@kernel
+@allocating_kernel
 def number_rows(words: I64, slots: I32, keys: I64, count: int, out: I32) -> int:
     """Number the keys of rows, and add new keys to the table.
 

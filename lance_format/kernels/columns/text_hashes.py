@@ -12,16 +12,19 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lance_format.kernels.byte_strings import equal_bytes, first_bytes, hash_bytes, last_bytes
 from lance_format.kernels.columns.integer_hashes import has_mark, mark
-from lance_format.kernels.jit import kernel
+from lance_format.kernels.jit import allocating_kernel, kernel
 from lance_format.kernels.prefetch import AHEAD, prefetch
-from lance_format.kernels.words import equal_bytes, hash_bytes, load_word, store_word
+from lance_format.kernels.words import load_word, store_word
 
 Bool = npt.NDArray[np.bool_]
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 U64 = npt.NDArray[np.uint64]
+
+_NO_NULLS = np.empty(0, np.bool_)
 
 SLACK = 8
 """Bytes after the last byte string, which are read and not used."""
@@ -86,6 +89,21 @@ def _probe(
 
 
 @kernel
+def _hash_rows(data: U8, offsets: I64, valid: Bool, rows: I64, wanted: U64) -> int:
+    """Set the indices of the rows that are not null, and the hashes of their byte strings; return how many they are."""
+    count = 0
+    for row in range(offsets.size - 1):
+        if valid.size == 0 or valid[row]:
+            start = np.int64(offsets[row])
+            size = np.int64(offsets[row + 1]) - start
+            first, last = first_bytes(data, start, size), last_bytes(data, start, size)
+            rows[count] = row
+            wanted[count] = hash_bytes(first, last, data, start, size)
+            count += 1
+    return count
+
+
+@allocating_kernel
 def number_texts(
     data: U8, offsets: I64, valid: Bool, slots: I32, hashes: U64, ends: I64, arena: U8, count: int, out: I64
 ) -> int:
@@ -117,14 +135,20 @@ def number_texts(
     """
     rows = np.empty(offsets.size - 1, np.int64)
     wanted = np.empty(offsets.size - 1, np.uint64)
-    num_valid = 0
-    for row in range(offsets.size - 1):
-        out[row] = 0
-        if valid.size == 0 or valid[row]:
-            rows[num_valid] = row
-            wanted[num_valid] = hash_bytes(data, np.int64(offsets[row]), np.int64(offsets[row + 1] - offsets[row]))
-            num_valid += 1
+    num_valid = _hash_rows(data, offsets, valid, rows, wanted)
+    out[:] = 0
     return _probe(data, offsets, rows[:num_valid], wanted, slots, hashes, ends, arena, count, True, out)
+
+
+@kernel
+def _keep_marked(rows: I64, wanted: U64, count: int, shift: int, bits: U8) -> int:
+    """Keep the rows whose hashes a filter may have, and return how many they are."""
+    kept = 0
+    for index in range(count):
+        rows[kept] = rows[index]
+        wanted[kept] = wanted[index]
+        kept += has_mark(wanted[index], shift, bits)
+    return kept
 
 
 @kernel
@@ -174,7 +198,7 @@ def mark_text_hashes(hashes: U64, shift: int, bits: U8) -> int:
     return int(hashes.size)
 
 
-@kernel
+@allocating_kernel
 def find_texts(
     data: U8, offsets: I64, slots: I32, hashes: U64, ends: I64, arena: U8, shift: int, bits: U8, out: I64
 ) -> int:
@@ -196,12 +220,8 @@ def find_texts(
     """
     rows = np.empty(offsets.size - 1, np.int64)
     wanted = np.empty(offsets.size - 1, np.uint64)
-    num_marked = 0
-    for row in range(offsets.size - 1):
-        out[row] = -1
-        rows[num_marked] = row
-        wanted[num_marked] = hash_bytes(data, np.int64(offsets[row]), np.int64(offsets[row + 1] - offsets[row]))
-        num_marked += has_mark(wanted[num_marked], shift, bits)
+    num_marked = _keep_marked(rows, wanted, _hash_rows(data, offsets, _NO_NULLS, rows, wanted), shift, bits)
+    out[:] = -1
     _probe(data, offsets, rows[:num_marked], wanted, slots, hashes, ends, arena, 0, False, out)
     found = 0
     for row in rows[:num_marked]:

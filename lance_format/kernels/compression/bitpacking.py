@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.jit import instructions, kernel
+from lance_format.kernels.jit import allocating_kernel, instructions, kernel
 from lance_format.kernels.pages.mini_block import read_integer
 from lance_format.kernels.words import copy_bytes
 
@@ -180,7 +180,7 @@ def _read_width(packed: U8, start: int, size: int, bits: int) -> int:
     return width if width <= bits and size == word_bytes + width * BLOCK_VALUES // 8 else -1
 
 
-@kernel
+@allocating_kernel
 def unpack_inline(packed: U8, starts: I64, sizes: I64, num_values: I64, bits: int, out: U8) -> int:
     """Unpack chunks that each hold a word with their bit width, then one packed block.
 
@@ -258,7 +258,7 @@ def pick_inline(packed: U8, starts: I64, sizes: I64, chunks: I64, positions: I64
     return chunks.size
 
 
-@kernel
+@allocating_kernel
 def pack_inline(values: U8, widths: I64, bits: int, out: U8) -> int:
     """Write for each block of 1,024 values a word with its bit width and the packed block.
 
@@ -304,7 +304,7 @@ def _load_block(values: U8, start: int, size: int, block: U64) -> None:
         target[index] = np.uint8(0)
 
 
-@kernel
+@allocating_kernel
 def unpack_blocks(packed: U8, starts: I64, sizes: I64, num_values: I64, bits: int, width: int, out: U8) -> int:
     """Unpack chunks of whole blocks of one bit width, each chunk followed by a tail.
 
@@ -356,7 +356,7 @@ def unpack_blocks(packed: U8, starts: I64, sizes: I64, num_values: I64, bits: in
     return written // word_bytes
 
 
-@kernel
+@allocating_kernel
 def pack_blocks(values: U8, num_values: I64, bits: int, width: int, out: U8, sizes: I64) -> int:
     """Pack chunks of values with one bit width: whole blocks, then a tail in the smaller of its two forms.
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lance_format.kernels.byte_strings import TWO_WORDS, equal_rest, first_bytes, hash_bytes, last_bytes
 from lance_format.kernels.jit import kernel
-from lance_format.kernels.words import copy_bytes, equal_bytes, hash_bytes, load_word, mix, run_end, store_word
+from lance_format.kernels.words import copy_bytes, load_word, mix, run_end, store_word
 
 U8 = npt.NDArray[np.uint8]
-U32 = npt.NDArray[np.uint32]
+U64 = npt.NDArray[np.uint64]
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Words = npt.NDArray[Any]
@@ -22,11 +23,15 @@ Words = npt.NDArray[Any]
 SLACK = 16
 """Number of bytes written beyond the end of the result."""
 
+KEY_WORDS = np.uint64(4)
+"""Words of what is kept of a distinct byte string."""
+
 TOO_MANY = -1
 """Result of a kernel if there are more distinct values than allowed."""
 
 _HALF = np.uint64(32)
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_LONG = 128
+_BLOCK = 32
 _LONG = 128
 
 
@@ -126,37 +131,10 @@ def index_pairs(words: Words, most: int, slots: I32, items: Words, indices: Word
 
 
 @kernel
-def short_words(data: U8, offsets: Words, out: Words) -> int:
-    """Write byte strings of up to 7 bytes as words, with their sizes in the highest byte.
-
-    Parameters
-    ----------
-    data : uint8[offsets[-1] or more]
-    offsets : integer[num_values + 1]
-        Byte offsets of the byte strings within `data`.
-    out : uint64[num_values]
-
-    Returns
-    -------
-    int
-        The number of byte strings.
-    """
-    for position in range(np.uint64(out.size)):
-        start = np.int64(offsets[position])
-        size = np.int64(offsets[position + np.uint64(1)]) - start
-        word = np.uint64(size) << np.uint64(56)
-        if start + 8 <= data.size and size > 0:
-            word |= load_word(data, start) & (_ALL >> np.uint64(64 - 8 * size))
-        else:
-            for index in range(size):
-                word |= np.uint64(data[start + index]) << np.uint64(8 * index)
-        out[position] = word
-    return out.size
-
-
-@kernel
-def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, firsts: I64, indices: Words) -> int:
+def index_bytes(data: U8, offsets: Words, most: int, slots: I32, keys: U64, firsts: I64, indices: Words) -> int:
     """Number the distinct byte strings in the order of their first appearance.
+
+    Up to 16 bytes are compared as two words, which say all of them together with the size.
 
     Parameters
     ----------
@@ -168,8 +146,8 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, fi
         Number of distinct byte strings allowed.
     slots : int32[2**n]
         Holds -1, more than twice as many entries as `most`. Set to the hash table: numbers of values, -1 where free.
-    hashes : uint32[most]
-        Set to the hash of each distinct value.
+    keys : uint64[most * KEY_WORDS]
+        Set to the first and the last bytes of each distinct value, its size and its hash.
     firsts : int64[most]
         Set to the index of the first appearance of each distinct value.
     indices : unsigned integer[num_values]
@@ -181,84 +159,42 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, hashes: U32, fi
         The number of distinct byte strings, or `TOO_MANY`.
     """
     mask = np.uint64(slots.size - 1)
-    found = 0
-    for position in range(offsets.size - 1):
-        start = np.int64(offsets[position])
-        size = np.int64(offsets[position + 1]) - start
-        is_long = size >= _LONG or start + size + 8 > data.size
-        value = _hash_long(data, start, size) if is_long else hash_bytes(data, start, size)
-        brief = np.uint32(value >> _HALF)
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    found = np.int64(0)
+    start = np.int64(offsets[0])
+    for position in range(np.uint64(indices.size)):
+        end = np.int64(offsets[position + one])
+        size = end - start
+        words = np.uint64(size)
+        first, last = first_bytes(data, start, size), last_bytes(data, start, size)
+        value = hash_bytes(first, last, data, start, size)
         slot = value & mask
         number = slots[slot]
         while number >= 0:
-            first = firsts[number]
-            begin = np.int64(offsets[first])
-            alike = hashes[number] == brief and np.int64(offsets[first + 1]) - begin == size
-            if alike:
-                if is_long:
-                    alike = _equal_long(data, begin, start, size)
-                else:
-                    alike = equal_bytes(data, begin, data, start, size)
-                if alike:
+            place = np.uint64(number) * KEY_WORDS
+            difference = (keys[place] ^ first) | (keys[place + one] ^ last)
+            difference |= (keys[place + two] ^ words) | (keys[place + three] ^ value)
+            if difference == 0:
+                known = np.int64(offsets[np.uint64(firsts[number])])
+                if size <= TWO_WORDS or equal_rest(data, known, data, start, size):
                     break
-            slot = (slot + np.uint64(1)) & mask
+            slot = (slot + one) & mask
             number = slots[slot]
         if number < 0:
             if found == most:
                 return TOO_MANY
             number = np.int32(found)
             slots[slot] = number
-            hashes[found] = brief
+            place = np.uint64(number) * KEY_WORDS
+            keys[place] = first
+            keys[place + one] = last
+            keys[place + two] = words
+            keys[place + three] = value
             firsts[found] = position
             found += 1
         indices[position] = number
+        start = end
     return found
-
-
-@kernel
-def _hash_long(data: U8, start: int, size: int) -> np.uint64:
-    """Return the hash of a byte string behind which nothing is read; that of `hash_bytes` if it is short."""
-    value = np.uint64(size)
-    position, end = start, start + size
-    if size >= _LONG:  # Four hashes that do not wait for each other.
-        one, two, three = mix(value), value, mix(~value)
-        while position + 32 <= end:
-            value = mix(value ^ load_word(data, position))
-            one = mix(one ^ load_word(data, position + 8))
-            two = mix(two ^ load_word(data, position + 16))
-            three = mix(three ^ load_word(data, position + 24))
-            position += 32
-        value = mix(mix(mix(value) ^ one) ^ two) ^ three
-    while position + 8 <= end:
-        value = mix(value ^ load_word(data, position))
-        position += 8
-    if position < end:
-        tail = np.uint64(0)
-        for index in range(end - position):
-            tail |= np.uint64(data[position + index]) << np.uint64(8 * index)
-        value = mix(value ^ tail)
-    return value ^ (value >> _HALF)
-
-
-@kernel
-def _equal_long(data: U8, one: int, other: int, size: int) -> bool:
-    """Return whether two byte strings are equal, behind which nothing is read."""
-    end = one + size
-    while one + 32 <= end:
-        difference = load_word(data, one) ^ load_word(data, other)
-        difference |= load_word(data, one + 8) ^ load_word(data, other + 8)
-        difference |= load_word(data, one + 16) ^ load_word(data, other + 16)
-        difference |= load_word(data, one + 24) ^ load_word(data, other + 24)
-        if difference != 0:
-            return False
-        one += 32
-        other += 32
-    while one < end:
-        if data[one] != data[other]:
-            return False
-        one += 1
-        other += 1
-    return True
 
 
 @kernel

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.jit import kernel
+from lance_format.kernels.jit import allocating_kernel, kernel
 from lance_format.kernels.words import load_word, store_word
 
 U8 = npt.NDArray[np.uint8]
@@ -132,7 +132,7 @@ def _decode_group(
     return np.int64(target) if known else -1
 
 
-@kernel
+@allocating_kernel
 def decode(data: U8, offsets: Words, symbols: U64, lengths: U8, out: U8, out_offsets: Words) -> int:
     """Decode values.
 

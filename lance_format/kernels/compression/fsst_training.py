@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.compression.fsst import ESCAPE, HASH_SLOTS, hash_slot, index_symbols, low_bytes
-from lance_format.kernels.jit import kernel
+from lance_format.kernels.jit import allocating_kernel, kernel
 from lance_format.kernels.words import load_word
 
 U8 = npt.NDArray[np.uint8]
@@ -168,7 +168,7 @@ def _collect(
     return count
 
 
-@kernel
+@allocating_kernel
 def _choose(words: U64, sizes: U8, gains: I64, symbols: U64, lengths: U8, taken: U8) -> int:
     """Choose the candidates of the highest gains, at most one per slot; return their number."""
     order = np.argsort(gains, kind="mergesort")
@@ -190,7 +190,7 @@ def _choose(words: U64, sizes: U8, gains: I64, symbols: U64, lengths: U8, taken:
     return count
 
 
-@kernel
+@allocating_kernel
 def train(sample: U8, offsets: I64, symbols: U64, lengths: U8) -> int:
     """Find the symbols that encode a sample best.
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.files.xxh3 import LANES, sum_block
-from lance_format.kernels.jit import instructions, kernel
+from lance_format.kernels.jit import allocating_kernel, instructions, kernel
 from lance_format.kernels.words import copy_bytes
 from lance_format.memory import empty
 
@@ -91,7 +91,7 @@ def _find_other(data: U8, position: int, size: int, block_bytes: int, sums: U32,
     return -1
 
 
-@kernel
+@allocating_kernel
 def read_blocks(
     descriptor: int,
     block_bytes: int,

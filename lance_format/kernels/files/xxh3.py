@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.jit import instructions, kernel
+from lance_format.kernels.jit import allocating_kernel, instructions, kernel
 
 U8 = npt.NDArray[np.uint8]
 U32 = npt.NDArray[np.uint32]
@@ -133,7 +133,8 @@ def sum_block(data: U8, position: int, size: int, accumulators: U64) -> np.uint3
     accumulators : uint64[LANES]
         Overwritten.
     """
-    accumulators[:] = _START
+    for lane in range(LANES):
+        accumulators[lane] = _START[lane]
     num_chunks = (size - 1) // _CHUNK_BYTES
     for chunk in range(num_chunks):
         _add_stripes(accumulators, data, position + chunk * _CHUNK_BYTES, _KEYS, _CHUNK_STRIPES)
@@ -150,7 +151,7 @@ def sum_block(data: U8, position: int, size: int, accumulators: U64) -> np.uint3
     return np.uint32((value ^ (value >> _HALF)) & _LOW)
 
 
-@kernel
+@allocating_kernel
 def sum_blocks(data: U8, block_bytes: int, out: U32) -> int:
     """Compute the lower 32 bits of the hash of each of successive blocks.
 

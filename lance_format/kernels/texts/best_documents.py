@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_format.kernels.jit import kernel
+from lance_format.kernels.jit import allocating_kernel, kernel
 from lance_format.kernels.texts.posting_lists import F32, I64, U32, decode_block, decode_positions, impact, match_phrase
 from lance_format.kernels.texts.ranked_lists import NO_ROW, U64, Best, Cursors, Demands, RankedLists, SearchedRows
 
@@ -97,7 +97,7 @@ def _push(scores: F32, addresses: U64, size: int, score: np.float32, address: np
     return size
 
 
-@kernel
+@allocating_kernel
 def _open(lists: RankedLists, demands: Demands) -> Cursors:
     """Return cursors at the beginning of lists.
 
@@ -170,7 +170,7 @@ def _contribute(
     return count
 
 
-@kernel
+@allocating_kernel
 def _has_phrase(lists: RankedLists, demands: Demands, cursors: Cursors) -> bool:
     """Return whether the current document of all lists has the phrase."""
     num_lists = lists.sizes.size
@@ -346,7 +346,7 @@ def _search(
     return size
 
 
-@kernel
+@allocating_kernel
 def find_best(lists: RankedLists, demands: Demands, rows: SearchedRows, scores: F32, addresses: U64) -> int:
     """Find the documents of the highest scores; of equal ones, those of the lowest addresses.
 

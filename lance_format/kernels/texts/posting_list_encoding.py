@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.jit import kernel
+from lance_format.kernels.jit import allocating_kernel, kernel
 from lance_format.kernels.texts.posting_lists import BLOCK_ROWS, length_norm
 
 U8 = npt.NDArray[np.uint8]
@@ -116,6 +116,13 @@ def _put_varint(value: int, out: U8, at: int) -> int:
 
 
 @kernel
+def _put_varints(values: I64, count: int, out: U8, at: int) -> int:
+    for index in range(count):
+        at = _put_varint(values[index], out, at)
+    return at
+
+
+@kernel
 def _bit_width(values: I64) -> int:
     """Return the number of bits of the largest number."""
     found = np.int64(0)
@@ -189,7 +196,7 @@ def _put_impacts(last: int, best: U32, out: U8, at: int) -> int:
     return at
 
 
-@kernel
+@allocating_kernel
 def encode_postings(
     documents: U32, frequencies: U32, starts: I64, lengths: U32, weights: F32, mean: np.float32,
     scores: F32, out: U8, block_ends: I64, impacts: U8, impact_ends: I64,
@@ -255,10 +262,7 @@ def encode_postings(
                 at = pack_lanes(counts, out, pack_lanes(values, out, _put_word(first, out, at)))
             else:
                 values[0] = first
-                for index in range(count):
-                    at = _put_varint(values[index], out, at)
-                for index in range(count):
-                    at = _put_varint(counts[index], out, at)
+                at = _put_varints(counts, count, out, _put_varints(values, count, out, at))
             block_ends[num_blocks] = at
             num_blocks += 1
             impact_at = _put_impacts(before, best, impacts, impact_at)
@@ -278,7 +282,7 @@ def encode_postings(
     return num_blocks
 
 
-@kernel
+@allocating_kernel
 def encode_positions(
     positions: U32, frequencies: U32, starts: I64, out: U8, ends: I64, block_starts: U32
 ) -> int:  # fmt: skip
@@ -321,7 +325,6 @@ def encode_positions(
                     if filled == 128:
                         at = pack_lanes(packed, out, at)
                         filled = 0
-            for index in range(filled):
-                at = _put_varint(packed[index], out, at)
+            at = _put_varints(packed, filled, out, at)
         ends[token] = at
     return num_blocks

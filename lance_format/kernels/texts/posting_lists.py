@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.jit import kernel
+from lance_format.kernels.jit import allocating_kernel, kernel
 from lance_format.kernels.words import load_word
 
 U8 = npt.NDArray[np.uint8]
@@ -167,7 +167,7 @@ def decode_block(data: U8, start: int, stop: int, count: int, varints: bool, doc
     return _decode_last(data, start, stop, count, varints, documents, frequencies)
 
 
-@kernel
+@allocating_kernel
 def decode_postings(data: U8, offsets: I64, num_documents: int, varints: bool, documents: U32, frequencies: U32) -> int:
     """Decode the blocks of a posting list.
 
@@ -204,7 +204,7 @@ def decode_postings(data: U8, offsets: I64, num_documents: int, varints: bool, d
     return done
 
 
-@kernel
+@allocating_kernel
 def decode_positions(data: U8, offsets: I64, frequencies: U32, positions: U32) -> int:
     """Decode where in its documents a token is.
 
@@ -257,7 +257,7 @@ def decode_positions(data: U8, offsets: I64, frequencies: U32, positions: U32) -
     return done
 
 
-@kernel
+@allocating_kernel
 def decode_early_positions(data: U8, offsets: I64, bounds: I64, frequencies: U32, positions: U32) -> int:
     """Decode where in its documents a token is, as files of version 1 store it.
 
@@ -375,7 +375,7 @@ def add_scores(
     return documents.size
 
 
-@kernel
+@allocating_kernel
 def match_phrase(starts: I64, stops: I64, positions: U32, steps: I64, slop: int, out: npt.NDArray[np.bool_]) -> int:
     """Find the documents that have the tokens of a phrase one after the other.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.jit import kernel
+from lance_format.kernels.jit import allocating_kernel, kernel
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -139,7 +139,7 @@ def _is_cached(is_final: bool, count: int, transitions: I64, cached: I64) -> boo
     return True
 
 
-@kernel
+@allocating_kernel
 def compile_automaton(data: U8, offsets: I64, depth: int, common: U8, out: U8) -> int:
     """Compile tokens into the nodes of a transducer.
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.jit import kernel, summing_kernel
+from lance_format.kernels.jit import allocating_kernel, kernel, summing_kernel
 
 F32 = npt.NDArray[np.float32]
 I64 = npt.NDArray[np.int64]
@@ -75,7 +75,7 @@ def cosine_distances(vectors: Floats, query: Floats, out: F32) -> int:
     return num_vectors
 
 
-@kernel
+@allocating_kernel
 def hamming_distances(vectors: U8, query: U8, out: F32) -> int:
     """Count the bits that differ.
 
@@ -216,7 +216,7 @@ def squared_code_distances(codes: U8, query: U8, out: F32) -> int:
     return num_vectors
 
 
-@kernel
+@allocating_kernel
 def find_nearest(vectors: F32, columns: F32, squares: F32, factor: np.float32, numbers: I64, distances: F32) -> int:
     """Find the nearest centroid of each vector: that with the least `squares - factor * product`.
 

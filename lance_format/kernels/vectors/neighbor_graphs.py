@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.jit import kernel, summing_kernel
+from lance_format.kernels.jit import allocating_kernel, kernel, summing_kernel
 
 F32 = npt.NDArray[np.float32]
 I32 = npt.NDArray[np.int32]
@@ -99,7 +99,7 @@ def _search_level(
     return size
 
 
-@kernel
+@allocating_kernel
 def _select(
     vectors: F32, by_product: bool, nodes: U32, distances: F32, size: int, most: int, out: U32, out_distances: F32
 ) -> int:
@@ -137,7 +137,7 @@ def _select(
     return chosen
 
 
-@kernel
+@allocating_kernel
 def _prune(
     vectors: F32, by_product: bool, neighbors: U32, neighbor_distances: F32, counts: I32, slot: int, most: int
 ) -> int:
@@ -152,7 +152,7 @@ def _prune(
     return counts[slot]
 
 
-@kernel
+@allocating_kernel
 def _adjacent(neighbors: U32, counts: I32, num_nodes: int, forwards: bool, bounds: I64) -> U32:
     """Return the neighbours of nodes at level 0, or the nodes that have them as such, and set the bounds of each."""
     bounds[:] = 0
@@ -189,7 +189,7 @@ def _flood(adjacent: U32, bounds: I64, first: int, is_reached: Bools, stack: I64
     return size
 
 
-@kernel
+@allocating_kernel
 def connect_graph(
     vectors: F32, starts: I64, breadth: int, by_product: bool, neighbors: U32, neighbor_distances: F32, counts: I32
 ) -> int:
@@ -241,7 +241,7 @@ def connect_graph(
     return added
 
 
-@kernel
+@allocating_kernel
 def build_graph(
     vectors: F32,
     tops: U8,

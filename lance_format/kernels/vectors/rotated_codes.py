@@ -10,7 +10,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.jit import kernel
+from lance_format.kernels.jit import allocating_kernel, kernel
 
 F32 = npt.NDArray[np.float32]
 F64 = npt.NDArray[np.float64]
@@ -56,7 +56,7 @@ def _transform(lanes: F32, start: int, size: int) -> None:
             lanes[place, lane] *= factor
 
 
-@kernel
+@allocating_kernel
 def rotate(vectors: F32, signs: U8, out: F32) -> int:
     """Rotate vectors: four times, change signs and mix numbers.
 
@@ -100,7 +100,7 @@ def rotate(vectors: F32, signs: U8, out: F32) -> int:
     return num_vectors
 
 
-@kernel
+@allocating_kernel
 def _best_scale(lengths: F64, num_bits: int, first_scale: float) -> float:
     """Return the scale by which numbers of a vector become codes that point most nearly in its direction.
 
@@ -147,7 +147,7 @@ def _best_scale(lengths: F64, num_bits: int, first_scale: float) -> float:
     return found
 
 
-@kernel
+@allocating_kernel
 def quantize(
     rotated: F32, centroids: F32, numbers: I64, num_bits: int, first_scale: float, codes: U16, sums: F64
 ) -> int:

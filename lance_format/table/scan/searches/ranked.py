@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.errors import InvalidInputError, NotSupportedError
+from lance_format.masks import is_true
 from lance_format.table.batches.streams import of_equal_size
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, addresses_of
 from lance_format.table.row_ids.index import split_addresses
@@ -136,7 +136,7 @@ class RankedScanner(LanceScanner):
             return found
         stored = self._table.manifest.schema
         tested = plan_projection(stored, {"passes": condition.expression}, computed=self._computed)
-        passes = pc.fill_null(found.read(self._table, tested).column(0), False)
+        passes = is_true(found.read(self._table, tested).column(0))
         return found.chosen(np.flatnonzero(passes.to_numpy()))
 
     def _windowed(self, found: RankedRows) -> RankedRows:
