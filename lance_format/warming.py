@@ -17,6 +17,7 @@ from lance_format.array_encodings.value_slices import ValueSlices
 from lance_format.expressions import looked_up
 from lance_format.expressions.functions.lists import contains_constant
 from lance_format.expressions.functions.patterns import like
+from lance_format.expressions.values.choice import choose
 from lance_format.expressions.values.order import is_among
 from lance_format.masks import filter_values
 from lance_format.query import MatchQuery, PhraseQuery
@@ -92,6 +93,8 @@ def _filter() -> None:
     keys = pa.array(np.zeros(_NUM_ROWS, np.int16))
     looked_up(pa.DictionaryArray.from_arrays(keys, pa.array([True])))
     contains_constant(pa.array([[1]]), pa.scalar(1))
+    for bits in (8, 16, 32, 64):
+        choose([mask], [pa.scalar(1, f"int{bits}")], pa.scalar(0, f"int{bits}"))
 
 
 def _index(path: str) -> None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format.expressions.values.casts import MAX_WORD_DIGITS
-from lance_format.masks import is_true
+from lance_format.masks import flags_of, is_true
 
 Bool = npt.NDArray[np.bool_]
 F64 = npt.NDArray[np.float64]
@@ -51,7 +51,7 @@ def validity(array: pa.Array) -> Bool:
     """Return for each value whether it is not null; empty if no value is null."""
     if not array.null_count:
         return frozen(np.empty(0, np.bool_))
-    return frozen(array.is_valid().to_numpy(zero_copy_only=False))
+    return frozen(flags_of(array.is_valid()))
 
 
 def fixed_width(array: pa.Array, dtype: str, items: int = 1) -> npt.NDArray[Any]:

@@ -32,6 +32,7 @@ from lance_format.expressions.nodes import ArithmeticOperator, Expression
 from lance_format.expressions.rendering import name_to_sql, to_sql
 from lance_format.expressions.values.casts import cast
 from lance_format.expressions.values.checked_arithmetic import compute_checked
+from lance_format.expressions.values.choice import choose
 from lance_format.expressions.values.order import compare, is_among
 from lance_format.masks import is_true
 
@@ -91,7 +92,7 @@ def evaluate_items(bound: BoundExpression, batch: pa.RecordBatch, known: Known |
     try:
         try:
             value = _value(root, batch, known=known)
-        except pa.ArrowInvalid:  # possibly of an operand of null
+        except (pa.ArrowInvalid, InvalidInputError):  # possibly of an operand of null, or of a branch that is not taken
             value = _value(root, batch, is_lazy=True)
     except pa.ArrowInvalid as error:
         raise InvalidInputError(f"{to_sql(root)} has no value for some row: {error}") from error
@@ -196,17 +197,15 @@ def _checked(node: nodes.CheckedArithmetic, batch: pa.RecordBatch) -> Value:
 
 
 def _case(node: nodes.Case, batch: pa.RecordBatch, *, is_lazy: bool, known: Known | None) -> pa.Array:
-    """Compute each branch only for the rows that take it, if the others may have no value there."""
-    if all(
-        isinstance(child, _ALWAYS_DEFINED) for branch in (*node.values, node.default) for child in nodes.walk(branch)
-    ):
+    """Compute all branches for all rows, or each for the rows that take it, if the others have no value there."""
+    branches = (*node.values, node.default)
+    if not is_lazy or all(isinstance(child, _ALWAYS_DEFINED) for branch in branches for child in nodes.walk(branch)):
         conditions = [
             _as_array(_value(condition, batch, is_lazy=is_lazy, known=known), batch.num_rows)
             for condition in node.conditions
         ]
-        values = [_value(value, batch, is_lazy=is_lazy, known=known) for value in (*node.values, node.default)]
-        names = [str(position) for position in range(len(conditions))]
-        return pc.case_when(pa.StructArray.from_arrays(conditions, names), *values)
+        *values, default = (_value(branch, batch, is_lazy=is_lazy, known=known) for branch in branches)
+        return choose(conditions, values, default)
     rest = batch.select(list(dict.fromkeys(path[0] for path in nodes.columns_of(node))))
     left = np.arange(batch.num_rows)
     rows, parts = [], []

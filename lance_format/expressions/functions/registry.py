@@ -29,6 +29,7 @@ from lance_format.expressions.functions.patterns import contains, with_unicode_c
 from lance_format.expressions.functions.sampling import hash_fraction
 from lance_format.expressions.values import calendar
 from lance_format.expressions.values.casts import round_decimals
+from lance_format.expressions.values.choice import choose, first_valid
 from lance_format.expressions.values.order import compare
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.masks import is_true
@@ -247,7 +248,9 @@ def _nullif(left: Any, right: Any) -> Any:
 
 def _extreme(operator: Any) -> Callable[..., Any]:
     def better(best: Any, value: Any) -> Any:
-        return pc.if_else(pc.fill_null(compare(operator, value, best), pc.is_null(best)), value, best)
+        is_better = pc.or_(is_true(compare(operator, value, best)), pc.is_null(best))
+        are_alike = isinstance(is_better, pa.Scalar)
+        return pc.if_else(is_better, value, best) if are_alike else choose([is_better], [value], best)
 
     return lambda *values: reduce(better, values)
 
@@ -260,8 +263,8 @@ def _date_trunc(part: pa.Scalar, values: Any) -> Any:
     return calendar.date_trunc(_text_of(part, "the part of date_trunc").lower(), values)
 
 
-_COALESCE = Function(pc.coalesce, ("any",), variadic=True, unified=True)
-_IFNULL = Function(pc.coalesce, ("any", "any"), unified=True)
+_COALESCE = Function(first_valid, ("any",), variadic=True, unified=True)
+_IFNULL = Function(first_valid, ("any", "any"), unified=True)
 _LENGTH = Function(_count(pc.utf8_length), ("text",))
 _POSITION = Function(_position, ("string", "constant"))
 _SUBSTR = Function(_substr, ("string", "constant", "constant"), required=2)

@@ -150,3 +150,17 @@ def test_scan_is_reported_once(path: Path) -> None:
     dataset.scanner(limit=3, order_by=["unsigned"], scan_stats_callback=reports.append).to_table()
     assert [report.fragments for report in reports] == [4]
     assert reports[0].rows_scanned <= reports[0].rows
+
+
+def test_batches_of_large_rows_are_small(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    texts = [rng.bytes(2000).hex() for _ in range(3000)]
+    sizes = [4000 if number % 2 else 40 for number in range(3000)]
+    values = pa.array([text[:size] for text, size in zip(texts, sizes, strict=True)])
+    table = lance_format.write_dataset(pa.table({"n": rng.permutation(3000), "size": sizes, "v": values}), tmp_path)
+    for orderings in (["n"], [ColumnOrdering("size", ascending=False)]):
+        found = list(table.scanner(["v", "n"], order_by=orderings, batch_size_bytes=500_000).to_batches())
+        assert max(batch.nbytes for batch in found) < 2_000_000
+        whole = table.scanner(["v", "n"], order_by=orderings, batch_size=3000).to_table()
+        assert pa.Table.from_batches(found).combine_chunks() == whole.combine_chunks()
+        assert len(found) < 100

@@ -26,6 +26,9 @@ from lance_format.table.versions.table_version import TableVersion
 _PENDING_ROWS = 32 * 1024
 """Minimum number of rows that are sorted at once."""
 _GROWTH = 4
+_EXPANSION = 16
+"""How much larger than in their files the first rows may be."""
+_SAMPLED_FRAGMENTS = 64
 
 
 @checked_methods
@@ -92,10 +95,23 @@ class OrderedScanner(LanceScanner):
         order = sorted_indices(keys, self._orderings)
         positions = keys[ROW_OFFSET].to_numpy()[order[offset : self._num_needed]]
         found = locate_row_numbers(self._table, positions)
-        for start in range(0, positions.size, self._batch_size):
-            fragment_ids, offsets = (numbers[start : start + self._batch_size] for numbers in found)
+        start, count = 0, self._first_rows()
+        while start < positions.size:
+            fragment_ids, offsets = (numbers[start : start + count] for numbers in found)
             rows = take_found(self._table, self._rows, fragment_ids, offsets)
+            start += count
+            if self._batch_bytes is not None:
+                fitting = self._batch_bytes * rows.num_rows // max(rows.nbytes, 1)
+                count = max(min(fitting, count * _GROWTH, self._batch_size), 1)
             yield from (rows.combine_chunks() if rows.num_columns else rows).to_batches()
+
+    def _first_rows(self) -> int:
+        """Return how many rows to read first: so few that they tell the size of others, judged by that in files."""
+        if self._batch_bytes is None:
+            return self._batch_size
+        sample = self._table.manifest.fragments[:_SAMPLED_FRAGMENTS]
+        stored, num_rows = sum(part.known_bytes for part in sample), sum(part.physical_rows for part in sample)
+        return max(min(self._batch_bytes * num_rows // max(_EXPANSION * stored, 1), self._batch_size), 1)
 
 
 class KeyScanner(LanceScanner):
