@@ -190,9 +190,12 @@ def test_rows_changed_in_place_are_not_found_by_former_values(
     assert len(table.list_indices()) == 2
 
 
+@pytest.mark.parametrize("is_cleaned", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("position", [0, 2], ids=["first", "last"])
-def test_rows_that_pylance_moved_are_not_found_by_former_values(tmp_path: Path, kind: str, position: int) -> None:
+def test_rows_that_pylance_moved_are_not_found_by_former_values(
+    tmp_path: Path, kind: str, position: int, *, is_cleaned: bool
+) -> None:
     path = str(tmp_path / "t")
     rows = pa.table({"id": range(40), "name": ["owl"] * 40, "key": range(40)})
     table = lance_format.write_dataset(rows, path, max_rows_per_file=10)
@@ -203,11 +206,17 @@ def test_rows_that_pylance_moved_are_not_found_by_former_values(tmp_path: Path, 
     lance.dataset(path).optimize.compact_files(target_rows_per_fragment=20)
     table.checkout_latest()
     table.insert(pa.table({"id": [100], "name": ["emu"], "key": [100]}))
+    if is_cleaned:
+        table.cleanup_old_versions(older_than=datetime.timedelta(0))
     table.optimize.optimize_indices(num_indices_to_merge=0)
     for library in (table, lance.dataset(path)):
         assert library.to_table(filter=f"key = {10 * position + 7}").num_rows == 0
         assert library.to_table(filter="key = 507")["id"].to_pylist() == [10 * position + 7]
         assert library.to_table(filter="key = 100")["id"].to_pylist() == [100]
+    table.insert(pa.table({"id": [101], "name": ["emu"], "key": [101]}))
+    num_parts = len(table.list_indices())
+    table.optimize.optimize_indices(num_indices_to_merge=0)
+    assert len(table.list_indices()) == num_parts + 1
 
 
 @pytest.mark.parametrize("maker", [lance, lance_format])
@@ -252,7 +261,7 @@ def test_replaced_files_are_not_found_by_former_values(tmp_path: Path, kind: str
     table.optimize.optimize_indices(num_indices_to_merge=0)
     library = lance.dataset(str(path))
     assert library.count_rows("key = 1000") == library.count_rows("key = 405") == 1
-    assert is_cleaned or library.count_rows("key = 200") == 0
+    assert library.count_rows("key = 200") == 0
     assert table.count_rows("key = 200") == 0
 
 

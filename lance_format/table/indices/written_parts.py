@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+import bisect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,13 +14,11 @@ from lance_format.errors import VersionNotFoundError
 from lance_format.file import FileWriter
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
-from lance_format.table.format.file_entries import TOMBSTONE
-from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata, new_index, parse_index
 from lance_format.table.format.layout import index_file_name, new_index_uuid
+from lance_format.table.format.manifest import Manifest
 from lance_format.table.fragments.row_columns import created_at_of
 from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart
-from lance_format.table.versions.history import History
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.version import STABLE
 
@@ -159,8 +158,7 @@ def plan_row_update(
     first = len(parts) if num_to_merge is None else max(len(parts) - num_to_merge, 0)
     if not lacking.any() and len(parts) - first < 2:
         return None
-    indexed = {node.id for node in path[-1].walk()}
-    first = min(first, _first_stale(table, parts, np.flatnonzero(lacking).tolist(), indexed))
+    first = min(first, _first_stale(table, parts, np.flatnonzero(lacking).tolist()))
     num_rows = table.num_rows()
     while num_to_merge is None and first and num_rows[covered[first - 1]].sum() <= num_rows[lacking].sum():
         first -= 1
@@ -173,17 +171,14 @@ def plan_row_update(
     return PlannedIndexPart(parts[0].name, path[-1].id, kind.name, details, replaced), np.flatnonzero(lacking).tolist()
 
 
-def _first_stale(
-    table: TableVersion, parts: Sequence[IndexMetadata], positions: Sequence[int], indexed: Set[int]
-) -> int:
+def _first_stale(table: TableVersion, parts: Sequence[IndexMetadata], positions: Sequence[int]) -> int:
     """Return the position of the first part that may name rows of fragments that it does not cover.
 
     A row keeps its stable id in the fragment that an update writes, or where its column is written again in place. It
-    was created before the part was made then. Addresses are kept in place only, in a fragment that the version has on
-    which the part was made.
+    was created before the part was made then. Addresses are kept in place only, in a fragment older than the part.
     """
-    if positions and not table.manifest.stable_row_ids:
-        return first_naming(table, parts, positions, indexed)
+    if not table.manifest.stable_row_ids:
+        return first_naming(table, parts, positions)
     oldest = table.manifest.version + 1
     for position in positions:
         created = created_at_of(table.scan(table.manifest.fragments[position], Schema((), {})))
@@ -191,9 +186,7 @@ def _first_stale(
     return next((number for number, index in enumerate(parts) if index.dataset_version >= oldest), len(parts))
 
 
-def first_naming(
-    table: TableVersion, parts: Sequence[IndexMetadata], positions: Sequence[int], indexed: Set[int]
-) -> int:
+def first_naming(table: TableVersion, parts: Sequence[IndexMetadata], positions: Sequence[int]) -> int:
     """Return the position of the first part that may name rows of some fragments by addresses without covering these.
 
     Parameters
@@ -203,35 +196,43 @@ def first_naming(
         Of an index.
     positions : sequence of int
         The positions of the fragments in the table.
-    indexed : set of int
-        The ids of the fields that have the values.
 
     Returns
     -------
     int
         The number of parts if there is none.
     """
-    lacking, history = [table.manifest.fragments[position] for position in positions], table.history()
-    stale = (at for at, index in enumerate(parts) if lacking and _may_name(index, lacking, indexed, history))
-    return next(stale, len(parts))
+    if not positions:
+        return len(parts)
+    first = min(table.manifest.fragments[position].id for position in positions)
+    older = _newest_before(table, first)
+    known = frozenset() if older is None else {index.uuid for index in older.indices}
+    return next((number for number, index in enumerate(parts) if index.uuid not in known), len(parts))
 
 
-def _may_name(index: IndexMetadata, lacking: Sequence[FragmentMetadata], indexed: Set[int], history: History) -> bool:
-    """Return whether a part of an index may name rows of fragments that it does not cover by their addresses."""
-    first = min(fragment.id for fragment in lacking)
-    try:
-        newest = history.load(index.dataset_version).max_fragment_id
-        # A compaction by pylance moves a part to new fragments, with the rows of others, and keeps its version.
-        return newest >= first or int(index.covered_ids().max(initial=-1)) > newest
-    except VersionNotFoundError:  # A cleanup removed it, or the part was made on another branch.
-        was_later = int(index.covered_ids().max(initial=-1)) > first
-        return was_later or any(_may_be_replaced(fragment, indexed) for fragment in lacking)
+def _newest_before(table: TableVersion, fragment_id: int) -> Manifest | None:
+    """Return the newest version that is older than a fragment; None if a cleanup removed all of them.
 
-
-def _may_be_replaced(fragment: FragmentMetadata, fields: Set[int]) -> bool:
-    """Return whether fields may have had other values before: they are not in the file that came with the rows.
-
-    A file of which all columns are replaced is no longer listed, or another one is in its place.
+    Its parts of indices name no row of the fragment by address. That cannot be told of a part that is younger, whatever
+    its version: compactions by pylance move parts to new fragments, with former values of rows that they do not cover.
     """
-    others = [field for file in fragment.files[1:] for field in file.fields]
-    return not fields.isdisjoint(others) or any(TOMBSTONE in file.fields for file in fragment.files)
+    history = table.history()
+    versions = [version for version in history.names if version < table.manifest.version]
+
+    def has_fragment(version: int) -> bool:
+        try:
+            return history.load(version).max_fragment_id >= fragment_id
+        except VersionNotFoundError:  # It has been removed since.
+            return True
+
+    stop, step = len(versions), 1
+    while stop and has_fragment(versions[max(stop - step, 0)]):
+        stop, step = max(stop - step, 0), step * 2
+    if not stop:
+        return None
+    start = max(stop - step, 0)
+    found = bisect.bisect_left(versions, True, start + 1, stop, key=has_fragment) - 1
+    try:
+        return history.load(versions[found])
+    except VersionNotFoundError:
+        return None

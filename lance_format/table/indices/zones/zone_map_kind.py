@@ -88,8 +88,7 @@ class ZoneMapKind(IndexKind[ZoneMapDetails, IndexPart]):
         ids = table.manifest.fragments.columns.ids
         lacking = np.flatnonzero(~np.isin(ids, np.array(sorted(frozenset[int]().union(*covered)), np.int64))).tolist()
         # pylance believes any part which rows are null, also rows of fragments that the part does not cover.
-        indexed = {node.id for node in path[-1].walk()}
-        num_staying = min(num_staying, first_naming(table, parts, lacking, indexed))
+        num_staying = min(num_staying, first_naming(table, parts, lacking))
         merged = parts[num_staying:]
         if not lacking and (num_to_merge is None or len(merged) < 2):
             return None
