@@ -249,6 +249,11 @@ class FileErrors:
 
 
 def _as_ours(error: OSError | ValueError, action: str, path: str) -> StorageError:
+    if isinstance(error, FileNotFoundError) and action == "write":
+        return StorageError(
+            f"cannot write {path}: its directory was removed concurrently, as by a drop of its table; check that the"
+            " table still exists before running it again"
+        )
     if isinstance(error, FileNotFoundError):
         return ObjectNotFoundError(f"cannot {action} {path}: there is no such file")
     if isinstance(error, FileExistsError):

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lance_format.arguments import checked_methods
-from lance_format.errors import InvalidInputError, LanceError, VersionNotFoundError
+from lance_format.errors import DatasetNotFoundError, InvalidInputError, LanceError, VersionNotFoundError
 from lance_format.table.format.ref_names import check_tag_name
+from lance_format.table.versions.absence import describe_absence
 from lance_format.table.versions.checkout import Reference, load_branch_history, main_of, resolve_reference
 from lance_format.table.versions.history import describe_versions
 from lance_format.table.versions.open_table import OpenTable
@@ -166,6 +167,8 @@ def _name_version(table: TableVersion, reference: Reference | None, tag: Tag) ->
 
 def _check_exists(table: TableVersion, tag: Tag) -> None:
     history = load_branch_history(table, tag.branch)
+    if not history.names:
+        raise DatasetNotFoundError(describe_absence(history.directory))
     if tag.version not in history.names:
         raise VersionNotFoundError(
             f"{history.root} has no version {tag.version} to be tagged; it has {describe_versions(list(history.names))}"

@@ -24,6 +24,7 @@ import contextlib
 import dataclasses
 import enum
 import random
+import textwrap
 import time
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
@@ -442,8 +443,9 @@ class _Commit:
         except ObjectNotFoundError:
             return _Outcome.ABSENT
         except LanceError as error:
+            reason = textwrap.shorten(str(cause).rpartition(f"{path}: ")[2], 200, placeholder=" …")
             raise CommitStateUnknownError(
-                f"creating {path} failed ({cause}), and reading it back failed too ({error}): the commit may have"
-                " landed; no file was deleted. Look at the latest version before running it again"
+                f"the commit may have landed: neither creating {path} nor reading it back succeeded; no file was"
+                f" deleted. Look at the latest version before running it again ({reason})"
             ) from error
         return _Outcome.LANDED if found == content else _Outcome.FOREIGN

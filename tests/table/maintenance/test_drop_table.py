@@ -1,8 +1,10 @@
 """Dropping tables: all of a table is removed, and nothing else."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import lance
+import pyarrow as pa
 import pytest
 
 import lance_format
@@ -49,6 +51,22 @@ def test_all_of_it_goes(path: Path) -> None:
     LanceDataset.drop(path, ignore_not_found=True)
     lance_format.write_dataset(rows(5, 6), path)
     assert column(path) == [5]
+
+
+def test_a_drop_during_a_write_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = lance_format.write_dataset(rows(0, 9), path)
+
+    def dropping() -> Iterator[pa.RecordBatch]:
+        yield from rows(0, 9).to_batches()
+        LanceDataset.drop(path)
+        yield from rows(0, 9).to_batches()
+
+    with pytest.raises(StorageError, match="removed concurrently, as by a drop of its table") as caught:
+        table.insert(pa.RecordBatchReader.from_batches(rows(0, 9).schema, dropping()))
+    assert not isinstance(caught.value, FileNotFoundError)
+    with pytest.raises(DatasetNotFoundError, match="no Lance table at"):
+        table.tags.create("x", 1)
 
 
 def test_what_has_been_interrupted_is_completed(path: Path) -> None:
