@@ -111,6 +111,7 @@ from connector.protocol import (
     SAVING,
     SCHEMA,
     SINK,
+    SNAPSHOT,
     SPECULATION,
     STREAM,
     WRITE,
@@ -307,6 +308,7 @@ class LanceDataSource(DataSource):
             replaced=self._replaced_rows(options) if REPLACED in self._given else None,
             keeps_columns=CATALOG in self._given and SAVING not in self._given,
             may_repeat=SPECULATION in self._given,
+            source_version=self._seen()[1] if overwrite and SNAPSHOT in self._given else None,
         )
 
     def plan_write(self, schema: StructType) -> DataSourceWriter | DataSourceStreamArrowWriter:

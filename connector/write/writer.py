@@ -66,6 +66,8 @@ class LanceWriter(DataSourceArrowWriter):
         Whether Spark may run copies of slow tasks (speculation), of which the messages of tasks do not tell.
     uuid : str, optional
         Identifies the write. By default a new one.
+    source_version : int, optional
+        The version of the same table that the query reads, if it reads the table which it overwrites.
 
     Raises
     ------
@@ -93,6 +95,7 @@ class LanceWriter(DataSourceArrowWriter):
         keeps_columns: bool = False,
         may_repeat: bool = False,
         uuid: str | None = None,
+        source_version: int | None = None,
     ) -> None:
         if replaced is not None and options.sink.txn_app_id is not None:
             raise InvalidInputError(
@@ -134,6 +137,8 @@ class LanceWriter(DataSourceArrowWriter):
         )
         if uuid is not None:
             self._table_write = dataclasses.replace(self._table_write, uuid=uuid)
+        if source_version is not None:
+            self._table_write = self._table_write.deriving(source_version)
 
     @property
     def config(self) -> Mapping[str, str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import doctest
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, UnsupportedOperationException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import Row
 
 import lance_format
@@ -17,6 +18,7 @@ import pyspark_lance
 from lance_format import DatasetExistsError
 from pyspark_lance import LanceTable
 from tests.spark.conftest import PLANNER, files, load
+from tests.table.leftovers import leftovers
 
 CREATING = [None, "error", "errorifexists", "ignore"]
 
@@ -139,6 +141,36 @@ def test_of_two_that_create_a_table_one_does(planner: SparkSession, path: str) -
     assert len(failures) == 1
     assert _ids(path) in (list(range(10)), list(range(100, 110)))
     assert any(name in str(failures[0]) for name in (DatasetExistsError.__name__, "PATH_ALREADY_EXISTS"))
+
+
+_STATEMENTS: dict[str, Callable[[DataFrame, str], object]] = {
+    "save": lambda df, path: df.write.format("lance").mode("overwrite").save(path),
+    "INSERT OVERWRITE": lambda df, path: df.sparkSession.sql(
+        f"INSERT OVERWRITE lance.`{path}` SELECT * FROM {{df}}", df=df
+    ),
+    "replace": lambda df, path: df.writeTo(f"lance.`{path}`").using("lance").createOrReplace(),
+}
+
+
+@pytest.mark.parametrize("statement", _STATEMENTS.values(), ids=_STATEMENTS.keys())
+@pytest.mark.parametrize("is_read", [True, False], ids=["of itself", "of other rows"])
+def test_an_overwrite_keeps_changes_of_rows_that_it_has_read(
+    planner: SparkSession, path: str, statement: Callable[[DataFrame, str], object], *, is_read: bool
+) -> None:
+    _save(planner, path, None)
+
+    def racing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if lance_format.dataset(path).version == 1:
+            lance_format.dataset(path).insert(pa.table({"id": [50]}))
+        yield from batches
+
+    df = load(planner, path) if is_read else planner.range(10)
+    statement(df.coalesce(1).mapInArrow(racing, "id long").selectExpr("id + 100 AS id"), path)
+    assert _ids(path) == [*range(100, 110), *([150] if is_read else [])]
+    table = lance_format.dataset(path)
+    assert table.version == 3
+    assert table.read_transaction(3).read_version == (2 if is_read else 1)
+    assert not leftovers(Path(path))
 
 
 def test_workers_look_where_the_driver_does_not(

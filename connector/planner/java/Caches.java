@@ -86,6 +86,7 @@ final class RefreshingWriteBuilder implements SupportsOverwriteV2, SupportsDynam
   private final LogicalWriteInfo info;
   private final Map options;
   private PythonWriteBuilder python;
+  private String command;
 
   RefreshingWriteBuilder(LanceTable table, LogicalWriteInfo info, Map options) {
     this.table = table;
@@ -111,6 +112,7 @@ final class RefreshingWriteBuilder implements SupportsOverwriteV2, SupportsDynam
     options.put("__lance.replaced", encoder.conjunction(predicates));
     options.put("__lance.snapshot", facts.snapshot());
     python = python();
+    command = "REPLACE WHERE";
     return this;
   }
 
@@ -121,14 +123,19 @@ final class RefreshingWriteBuilder implements SupportsOverwriteV2, SupportsDynam
         + " match; with the setting at static INSERT OVERWRITE replaces all");
   }
 
+  /** Replaces all rows. A query that reads the table, too, is not to lose changes since the version that it reads. */
   public WriteBuilder truncate() {
+    Facts read = Versions.readOf(table);
+    if (read != null) {
+      options.put("__lance.snapshot", read.snapshot());
+      python = python();
+      command = "INSERT OVERWRITE";
+    }
     python.truncate();
     return this;
   }
 
-  public Write build() {
-    return new RefreshingWrite(python.build(), options, options.containsKey("__lance.replaced") ? "REPLACE WHERE" : null);
-  }
+  public Write build() { return new RefreshingWrite(python.build(), options, command); }
 }
 
 /** Spark's own, around the write that Python carries out. Some run again after a collision. */

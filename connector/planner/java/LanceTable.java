@@ -62,7 +62,8 @@ class LanceTable implements Table, SupportsRead, SupportsWrite, SupportsMetadata
    */
   public String version() { return options.containsKey(Evolution.NEW_COLUMNS) ? null : known(); }
 
-  private String known() {
+  /** The same, while a statement adds columns, too. */
+  String known() {
     boolean isThere = facts != null || Boolean.TRUE.equals(Python.ask("exists", options, null).get("exists"));
     return isThere ? loaded().version() : null;
   }

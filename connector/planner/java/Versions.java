@@ -68,6 +68,16 @@ final class Versions {
     return Facts.of(same, schema);
   }
 
+  /** Returns the facts of the version of a table that the current query reads, if it reads the latest one; else null. */
+  static Facts readOf(LanceTable table) {
+    Option tracker = QueryPlanningTracker.get();
+    Map known = tracker.isEmpty() ? null : (Map) QUERIES.get(tracker.get());
+    if (known == null || table.known() == null) return null;
+    synchronized (known) {
+      return (Facts) known.get(new Path(table.loaded().uri()));
+    }
+  }
+
   /** Refuses a version that the options of a query choose if its columns are not those of the table. */
   static void checkChosen(Facts facts) {
     if (facts.misfit() == null) return;

@@ -94,6 +94,11 @@ def _config_keys(operation: Overwrite | UpdateConfig) -> tuple[frozenset[str], f
     return operation.config.upserted, frozenset(operation.config.entries)
 
 
+def _overwrite_after_change(own: Overwrite, _committed: Any) -> Verdict:
+    """An overwrite replaces any rows, unless its own are made from the rows that were there before the change."""
+    return _retry_if(own.derives_rows)
+
+
 def _overwrite_after_overwrite(own: Overwrite, committed: Overwrite) -> Verdict:
     return _NO if _same_config_key(own, committed) is _NO else _RETRY
 
@@ -219,17 +224,17 @@ MATRIX: dict[str, dict[str, Rule]] = {
         **_UNKNOWN,
     },
     "overwrite": {
-        "append": _YES,
-        "delete": _YES,
-        "update": _YES,
+        "append": _overwrite_after_change,
+        "delete": _overwrite_after_change,
+        "update": _overwrite_after_change,
         "overwrite": _overwrite_after_overwrite,
         "rewrite": _YES,
-        "merge": _YES,
+        "merge": _overwrite_after_change,
         "project": _YES,
         "create_index": _YES,
-        "restore": _YES,
+        "restore": _overwrite_after_change,
         "update_config": _same_config_key,
-        "data_replacement": _YES,
+        "data_replacement": _overwrite_after_change,
         "reserve_fragments": _YES,
         **_UNKNOWN,
     },

@@ -7,6 +7,7 @@ commit makes all of them visible at once, or none.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import field
@@ -46,7 +47,7 @@ from lance_format.table.transaction.operations import Append, Overwrite
 from lance_format.table.transaction.transaction import Transaction
 from lance_format.table.versions.commit import commit, same_table
 from lance_format.table.versions.first_version import new_directories
-from lance_format.table.versions.history import History, load_history, load_latest
+from lance_format.table.versions.history import History, load_history, load_latest, load_version
 from lance_format.table.versions.planned_change import delete_unnamed
 from lance_format.version import STABLE, WAY_OUT_OF_0_1, FileVersion
 
@@ -74,6 +75,9 @@ class TableWrite:
         Directories that did not exist, innermost first; an aborted write removes them.
     read_uuid : str
         The uuid of the transaction that made the version read; empty if it is unknown.
+    derives_rows : bool
+        Whether the rows are made from those of that version: an overwrite then lands only if none of these has been
+        changed since.
     """
 
     uri: str
@@ -85,6 +89,23 @@ class TableWrite:
     new_fields: tuple[Field, ...] = ()
     new_directories: tuple[str, ...] = field(default=(), repr=False)
     read_uuid: str = ""
+    derives_rows: bool = False
+
+    def deriving(self, version: int) -> TableWrite:
+        """Return the write as one whose rows are made from those of a version of the table.
+
+        Parameters
+        ----------
+        version : int
+            The planned version, or an earlier one.
+        """
+        made_by = self.read_uuid
+        if version != self.read_version:
+            made_by = ""
+            with contextlib.suppress(VersionNotFoundError):  # A cleanup removed it, which the commit reports.
+                directory = TableDirectory.at(self.uri, self.options.storage_options)
+                made_by = maker_of(load_version(directory, version))
+        return dataclasses.replace(self, read_version=version, read_uuid=made_by, derives_rows=True)
 
     @property
     def mode(self) -> str:
@@ -232,6 +253,7 @@ class TableWrite:
             self.file_version,
             self.options.config if self.read_version else self.options.first_config,
             stable_row_ids=self.options.enable_stable_row_ids or None,
+            derives_rows=self.derives_rows,
         )
         return Transaction(self.read_version, operation, self.uuid, properties)
 

@@ -34,6 +34,9 @@ class Overwrite(FragmentDefaults):
     stable_row_ids : bool, optional
         Whether moved rows of a new table keep their ids. Not part of the stored transaction, and ignored for existing
         tables.
+    derives_rows : bool
+        Whether the rows are made from those of the version that the transaction has read, so that changes of these in
+        between would be lost. Not part of the stored transaction.
     """
 
     name: ClassVar[str] = "overwrite"
@@ -42,6 +45,7 @@ class Overwrite(FragmentDefaults):
     file_version: FileVersion | None = None
     config_upserts: Mapping[str, str] = field(default_factory=dict)
     stable_row_ids: bool | None = None
+    derives_rows: bool = False
 
     @property
     def added_fragments(self) -> tuple[FragmentMetadata, ...]:
