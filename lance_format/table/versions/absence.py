@@ -41,8 +41,11 @@ def describe_absence(directory: TableDirectory) -> str:
     missing = f"there is no Lance table at {root}"
     for path in paths:
         nested, found, _ = path.partition(f"/{directory.relative(directory.versions)}/")
-        if found:
-            return f"{missing}, but there is one at {root}/{nested.strip('/')}; give the path of a table"
+        if not found or not path.endswith(".manifest"):
+            continue
+        if not nested.strip("/"):
+            return f"there was no Lance table at {root} when its versions were listed, but there is one now; try again"
+        return f"{missing}, but there is one at {root}/{nested.strip('/')}; give the path of a table"
     for mark, kind in _BY_PART.items():
         if any(mark in path for path in paths):
             return f"{missing}, which holds {kind}; read it with the format that it has, or give another path"

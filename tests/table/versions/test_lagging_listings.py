@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 import lance_format
-from lance_format import CommitError
+from lance_format import CommitError, DatasetNotFoundError
 from lance_format.object_store.local import LocalStore
 from lance_format.object_store.store import FirstNames
 from lance_format.table.dataset.dataset import LanceDataset
+from lance_format.table.versions.history import load_latest
 
 
 class LaggingStore(LocalStore):
@@ -58,3 +59,15 @@ def test_what_is_acknowledged_is_there_once(tmp_path: Path, lag: int) -> None:
     assert set(range(100)) - set(left) <= deleted | unknown
     assert deleted or lag > 2
     lance_format.dataset(path).validate()
+
+
+def test_a_table_that_appears_late_is_told(tmp_path: Path) -> None:
+    table = lance_format.write_dataset({"a": range(3)}, tmp_path / "t")
+    lagging = dataclasses.replace(table._table.directory, store=LaggingStore(9))
+    with pytest.raises(DatasetNotFoundError, match=r"there is one now; try again$"):
+        load_latest(lagging)
+    LanceDataset.drop(tmp_path / "t")
+    (tmp_path / "t" / "_versions").mkdir(parents=True)
+    (tmp_path / "t" / "_versions" / "left").touch()
+    with pytest.raises(DatasetNotFoundError, match="check the path, or write one first"):
+        load_latest(lagging)
