@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import lance_format
 from lance_format import expressions
 from lance_format.errors import InvalidInputError
 from tests.expressions.birds import make_table
@@ -255,3 +256,31 @@ def test_expressions_of_pyarrow_keep_the_rows_that_the_reference_keeps(both: Bot
         for other in _ARROW_TERMS[::3]:
             both.check_filter(term & other)
             both.check_filter(term | ~other)
+
+
+@pytest.mark.parametrize("text_type", [pa.string(), pa.large_string()], ids=str)
+def test_letters_that_have_another_case_of_several(tmp_path: Path, text_type: pa.DataType) -> None:
+    letters = "ßẞİıŉǰΐΰևẖẗẘẚﬀﬃﬓΣσςǅᾳᾼàÉж😀ﬆ"
+    words = [
+        "",
+        "abc",
+        None,
+        "ΟΔΟΣ",
+        "ΟΔΟΣ. Σ",
+        "Σ",
+        "STRASSE",
+        "Straße",
+        *letters,
+        *(f"A{letter}b" for letter in letters),
+    ]
+    table = pa.table({"s": pa.array([*words, *words], text_type)})
+    reference = lance.write_dataset(table, tmp_path / "t")
+    ours = lance_format.dataset(tmp_path / "t")
+    for text in ("lower(s)", "upper(s)", "lower(upper(s))", "length(upper(s))", "concat(s, upper('Maß'))"):
+        expected = reference.to_table(columns={"y": text})["y"].to_pylist()
+        assert ours.to_table(columns={"y": text})["y"].to_pylist() == expected, text
+        sliced = table.slice(3, 30).combine_chunks().to_batches()[0]
+        found = expressions.evaluate(expressions.as_expression(text, sliced.schema), sliced)
+        assert found.to_pylist() == expected[3:33], text
+    for text in ("upper(s) = 'STRASSE'", "lower(s) = 'οδος'", "upper(s) IS NULL"):
+        assert ours.to_table(filter=text).to_pylist() == reference.to_table(filter=text).to_pylist(), text

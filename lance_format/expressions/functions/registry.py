@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import InvalidInputError
-from lance_format.expressions.functions import json_functions, lists
+from lance_format.expressions.functions import json_functions, letter_case, lists
 from lance_format.expressions.functions.patterns import contains, with_unicode_classes
 from lance_format.expressions.functions.sampling import hash_fraction
 from lance_format.expressions.values import calendar
@@ -288,8 +288,8 @@ FUNCTIONS: dict[str, Function] = {
     "greatest": Function(_extreme(">"), ("any",), variadic=True, unified=True),
     "least": Function(_extreme("<"), ("any",), variadic=True, unified=True),
     # strings
-    "lower": Function(pc.utf8_lower, ("string",)),
-    "upper": Function(pc.utf8_upper, ("string",)),
+    "lower": Function(letter_case.lower, ("string",)),
+    "upper": Function(letter_case.upper, ("string",)),
     "length": _LENGTH,
     "char_length": _LENGTH,
     "character_length": _LENGTH,
