@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from lance_format.aggregation.functions import make_accumulator
@@ -143,7 +142,7 @@ class PartialAggregation:
     def _batch(self, arrays: list[pa.Array], num_rows: int) -> pa.RecordBatch:
         if arrays:
             return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-        return pa.RecordBatch.from_struct_array(pa.array(np.zeros(num_rows), pa.struct([])))
+        return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), num_rows, [None]))
 
 
 def _are_numbered(keys: pa.Array) -> bool:

@@ -183,6 +183,12 @@ def test_no_rows_without_keys_are_one_row() -> None:
     assert aggregate([empty], [("count_all", None)], 0, 1) == []
 
 
+@pytest.mark.parametrize("num_rows", [0, 1, 5])
+def test_neither_keys_nor_functions_are_one_row(num_rows: int) -> None:
+    (batch,) = aggregate([], [], num_rows, 1)
+    assert (batch.num_rows, batch.num_columns) == (1, 0)
+
+
 def test_rows_with_different_keys_are_returned_one_by_one() -> None:
     num_rows = 1 << 18
     keys = pa.array(range(num_rows))

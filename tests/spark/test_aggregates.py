@@ -365,6 +365,14 @@ def test_explain_shows_what_tasks_compute(planner: SparkSession, table: str) -> 
         assert not is_pushed(planner, query)
 
 
+def test_functions_of_constants_alone_leave_one_row(planner: SparkSession, table: str) -> None:
+    """Spark plans an aggregation without keys and functions."""
+    query = "SELECT min(text) FILTER (WHERE 'a' <=> 'b'), count(*) FILTER (WHERE 1 = 2) FROM {} WHERE text IS NOT NULL"
+    assert planner.sql(query.format(table)).collect() == [(None, 0)]
+    query = "SELECT min(text) FILTER (WHERE 'a' <=> 'b') FROM {} WHERE text IS NOT NULL"
+    assert planner.sql(query.format(table)).collect() == [(None,)]
+
+
 @pytest.mark.parametrize(
     "query",
     [
