@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_format.data_block import Bytes, starts_of
-from lance_format.errors import LanceError, NotSupportedError
+from lance_format.errors import CorruptFileError, LanceError, NotSupportedError
 from lance_format.file.columns.assembly import build_leaf, merge
 from lance_format.file.columns.dictionaries import concat
 from lance_format.file.columns.leaf_columns import Leaf
@@ -209,10 +209,12 @@ def _decode_leaf(pages: Sequence[PlacedPage], leaf: Leaf, data: Bytes, room: int
                 raise NotSupportedError(f"column {leaf.name!r} of these files is too large to be read at once")
             arrays += built
     whole = concat(arrays)
+    sizes = np.array([page.num_rows for page in pages])
+    if len(whole) != sizes.sum():
+        raise CorruptFileError(f"column {leaf.name!r}: the pages do not hold their {sizes.sum()} rows")
     if len(groups) == 1:
         return whole
     order = np.concatenate(groups)
-    sizes = np.array([page.num_rows for page in pages])
     starts = np.empty(len(pages), np.int64)
     starts[order] = starts_of(sizes[order])
     return whole.take(pa.array(expand_ranges(starts, starts + sizes)))

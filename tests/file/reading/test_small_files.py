@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
+import lance.file
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -97,6 +99,25 @@ def test_a_damaged_file_is_left_to_others(tmp_path: Path) -> None:
         if rows is not None:
             assert is_read == [True, True, False, True]
             assert rows.to_pylist() == [tables[number].to_pylist()[0] for number in (0, 1, 3)]
+
+
+def test_rows_that_a_damage_adds_or_takes_away(tmp_path: Path) -> None:
+    """Files of pylance have no checksums: the levels of a page may tell of more rows than it has, or of fewer."""
+    files = []
+    for number, size in enumerate([60, 120, 60]):
+        rows = pa.table({"l": [[row] * (row % 3) for row in range(size)]})
+        path = tmp_path / f"{number}.lance"
+        with lance.file.LanceFileWriter(str(path), rows.schema, version="2.2") as writer:
+            writer.write_batch(rows)
+        files.append(SmallFile(str(path), path.read_bytes(), size, Verification()))
+    columns = _projections(files[0])
+    assert read_small_files(files, columns)[0] == [True, True, True]
+    for number, position in itertools.product(range(3), range(400)):
+        data = bytearray(files[number].data)
+        data[position] ^= 1
+        damaged = SmallFile(files[number].path, bytes(data), files[number].num_rows, Verification())
+        is_read, found = read_small_files([*files[:number], damaged, *files[number + 1 :]], columns)
+        assert not all(is_read) or (found is not None and found.num_rows == 240)
 
 
 def test_files_that_are_not_what_the_manifest_says(tmp_path: Path) -> None:
