@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.masks import is_true
+
 
 def lower(texts: Any) -> Any:
     """Return an array or scalar of strings in lower case."""
@@ -26,7 +28,7 @@ def _mapped(texts: Any, map_characters: Callable[[Any], Any], map_text: Callable
     if isinstance(texts, pa.Scalar):
         return pa.scalar(map_text(texts.as_py()), texts.type) if texts.is_valid else texts
     mapped = map_characters(texts)
-    others = pc.fill_null(pc.invert(pc.string_is_ascii(texts)), False)
+    others = is_true(pc.invert(pc.string_is_ascii(texts)))
     if not pc.any(others, min_count=0).as_py():
         return mapped
     distinct = texts.filter(others).dictionary_encode()
