@@ -165,7 +165,7 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, keys: U64, firs
     for position in range(np.uint64(indices.size)):
         end = np.int64(offsets[position + one])
         size = end - start
-        words = np.uint64(size)
+        length = np.uint64(size)
         first, last = first_bytes(data, start, size), last_bytes(data, start, size)
         value = hash_bytes(first, last, data, start, size)
         slot = value & mask
@@ -173,7 +173,7 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, keys: U64, firs
         while number >= 0:
             place = np.uint64(number) * KEY_WORDS
             difference = (keys[place] ^ first) | (keys[place + one] ^ last)
-            difference |= (keys[place + two] ^ words) | (keys[place + three] ^ value)
+            difference |= (keys[place + two] ^ length) | (keys[place + three] ^ value)
             if difference == 0:
                 known = np.int64(offsets[np.uint64(firsts[number])])
                 if size <= TWO_WORDS or equal_rest(data, known, data, start, size):
@@ -188,7 +188,7 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, keys: U64, firs
             place = np.uint64(number) * KEY_WORDS
             keys[place] = first
             keys[place + one] = last
-            keys[place + two] = words
+            keys[place + two] = length
             keys[place + three] = value
             firsts[found] = position
             found += 1
