@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lance_format.kernels.columns.selection import SLACK, select_words
 from lance_format.kernels.jit import read_only
-from lance_format.memory import empty
+from lance_format.memory import empty, fixed_width
 
 _LEAST_ROWS = 4096
 """Arrow filters fewer rows sooner than a kernel is called."""
@@ -22,8 +22,15 @@ long as the kernel."""
 
 _WORD_BITS = (8, 16, 32, 64)
 
+_TEXTS = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
+
 _SPARSE_BITS = 128
 """Of so many bits of a mask one at most is true where most of its bytes are skipped."""
+
+
+def is_text(arrow_type: pa.DataType) -> bool:
+    """Return whether the values of a type are byte strings that lie one after the other."""
+    return any(is_kind(arrow_type) for is_kind in _TEXTS)
 
 
 def is_true(flags: Any) -> Any:
@@ -48,9 +55,8 @@ def filled(numbers: pa.Array, number: int) -> pa.Array:
     """Return integers with a number in place of nulls. `fill_null` takes longer."""
     if not numbers.null_count:
         return numbers
-    dtype = numbers.type.to_pandas_dtype()
-    values = np.frombuffer(numbers.buffers()[1], dtype, len(numbers), numbers.offset * np.dtype(dtype).itemsize)
-    return pa.array(np.where(flags_of(numbers.is_valid()), values, np.array(number, dtype)))
+    values = fixed_width(numbers, np.dtype(numbers.type.to_pandas_dtype()).str)
+    return pa.array(np.where(flags_of(numbers.is_valid()), values, values.dtype.type(number)))
 
 
 def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
@@ -90,7 +96,7 @@ def _select(array: pa.Array, mask: pa.BooleanArray, count: int) -> pa.Array:
     if isinstance(array, pa.DictionaryArray):
         keys = _select(array.indices, mask, count)
         return pa.DictionaryArray.from_arrays(keys, array.dictionary, ordered=arrow_type.ordered, safe=False)
-    if not pa.types.is_primitive(arrow_type) and not _is_plain_text(arrow_type):
+    if not pa.types.is_primitive(arrow_type) and not is_text(arrow_type):
         return array.filter(mask)
     validity, *buffers = array.buffers()
     if array.null_count:  # Arrow takes twice as long with nulls.
@@ -99,17 +105,10 @@ def _select(array: pa.Array, mask: pa.BooleanArray, count: int) -> pa.Array:
         return pa.Array.from_buffers(arrow_type, count, [is_valid, *values.buffers()[1:]], offset=values.offset)
     if pa.types.is_boolean(arrow_type):
         return pa.Array.from_buffers(arrow_type, count, [None, _select_bits(buffers[0], array, mask, count)])
-    if _is_plain_text(arrow_type) or arrow_type.bit_width not in _WORD_BITS:
+    if is_text(arrow_type) or arrow_type.bit_width not in _WORD_BITS:
         return array.filter(mask)
-    width = arrow_type.bit_width // 8
-    words = np.frombuffer(buffers[0], f"u{width}", len(array), array.offset * width)
+    words = fixed_width(array, f"u{arrow_type.bit_width // 8}")
     return pa.Array.from_buffers(arrow_type, count, [None, pa.py_buffer(_select_words(words, mask, count))])
-
-
-def _is_plain_text(arrow_type: pa.DataType) -> bool:
-    """Return whether values are byte strings that lie one after the other."""
-    of_text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    return any(is_one(arrow_type) for is_one in of_text)
 
 
 def _select_bits(bits: pa.Buffer, array: pa.Array, mask: pa.BooleanArray, count: int) -> pa.Buffer:

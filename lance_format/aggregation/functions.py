@@ -39,8 +39,8 @@ from lance_format.aggregation.words import (
     validity,
 )
 from lance_format.errors import NotSupportedError
-from lance_format.expressions.values.text_set import is_text
 from lance_format.kernels.aggregation.grouping import add_floats, add_integers, keep_extremes
+from lance_format.masks import is_text
 
 _PENDING_ROWS = 1 << 16
 _WORD = 1 << 64

@@ -19,7 +19,6 @@ from lance_format.aggregation.words import (
     I32,
     I64,
     Bool,
-    fixed_width,
     float_bits,
     from_halves,
     from_words,
@@ -28,7 +27,8 @@ from lance_format.aggregation.words import (
     to_words,
     validity,
 )
-from lance_format.expressions.values.text_set import is_text
+from lance_format.masks import is_text
+from lance_format.memory import fixed_width
 
 _NULLS_PER_WORD = 62
 

@@ -14,8 +14,8 @@ from lance_format.aggregation.functions import make_accumulator
 from lance_format.aggregation.keys import make_key_table
 from lance_format.aggregation.trials import Trials, are_futile
 from lance_format.expressions import looked_up
-from lance_format.expressions.values.text_set import is_text
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.masks import is_text
 
 DEFAULT_MAX_BYTES = 128 << 20
 _SLICE_ROWS = 1 << 16

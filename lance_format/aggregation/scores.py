@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from lance_format.aggregation.words import (
     I64,
-    fixed_width,
     float_bits,
     frozen,
     halves,
@@ -23,8 +22,10 @@ from lance_format.aggregation.words import (
     to_words,
     validity,
 )
-from lance_format.expressions.values.text_set import is_text, text_parts
+from lance_format.expressions.values.text_set import text_parts
 from lance_format.kernels.aggregation.best_values import GREATEST, LEAST, score_texts
+from lance_format.masks import is_text
+from lance_format.memory import fixed_width
 
 _Score: TypeAlias = Callable[[pa.Array], I64]
 

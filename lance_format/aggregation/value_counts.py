@@ -22,8 +22,9 @@ import pyarrow as pa
 
 from lance_format.aggregation.state import State
 from lance_format.aggregation.word_table import WordTable
-from lance_format.aggregation.words import I32, I64, fixed_width, float_bits, frozen, to_words, validity
+from lance_format.aggregation.words import I32, I64, float_bits, frozen, to_words, validity
 from lance_format.kernels.aggregation.value_counts import ENTRY_BYTES, SIZE_BYTES, write_counts
+from lance_format.memory import fixed_width
 
 _END = -1
 _BYTES_PER_ENTRY = 40  # of the table: key, number, two slots or more

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lance_format.expressions.values.casts import MAX_WORD_DIGITS
 from lance_format.masks import flags_of, is_true
+from lance_format.memory import fixed_width
 
 Bool = npt.NDArray[np.bool_]
 F64 = npt.NDArray[np.float64]
@@ -52,24 +53,6 @@ def validity(array: pa.Array) -> Bool:
     if not array.null_count:
         return frozen(np.empty(0, np.bool_))
     return frozen(flags_of(array.is_valid()))
-
-
-def fixed_width(array: pa.Array, dtype: str, items: int = 1) -> npt.NDArray[Any]:
-    """Return the values of an array as NumPy sees them.
-
-    Parameters
-    ----------
-    array : pa.Array
-        Of a type of fixed width, not booleans.
-    dtype : str
-        The type of the items.
-    items : int
-        Number of items per value of the array.
-    """
-    data = array.buffers()[1]
-    if data is None:
-        return np.zeros(len(array) * items, dtype)
-    return np.frombuffer(data, dtype, len(array) * items, array.offset * items * np.dtype(dtype).itemsize)
 
 
 def to_words(array: pa.Array) -> I64:

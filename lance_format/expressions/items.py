@@ -16,7 +16,7 @@ from lance_format.expressions.nodes import Expression, columns_of
 from lance_format.kernels.columns.item_bits import look_up_bits
 from lance_format.kernels.jit import read_only
 from lance_format.masks import filled, is_true
-from lance_format.memory import empty
+from lance_format.memory import empty, fixed_width
 
 KEY_TYPE = pa.int16()
 """Type of the keys of columns of strings that are read as dictionaries."""
@@ -91,7 +91,7 @@ def looked_up(column: pa.Array) -> pa.Array:
 
 
 def _truths(items: pa.BooleanArray, keys: pa.Array) -> pa.BooleanArray:
-    words = read_only(np.frombuffer(keys.buffers()[1], np.uint16, len(keys), keys.offset * 2))
+    words = read_only(fixed_width(keys, "u2"))
     looked_at = [items.is_valid() if items.null_count else None, is_true(items)]
     buffers = [None if flags is None else _bits(flags, words) for flags in looked_at]
     return pa.Array.from_buffers(pa.bool_(), len(keys), buffers)

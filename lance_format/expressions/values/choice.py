@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lance_format.kernels.columns.choice import replace_words
 from lance_format.kernels.jit import read_only
 from lance_format.masks import flags_of, is_true
-from lance_format.memory import empty
+from lance_format.memory import empty, fixed_width
 
 _WORD_BITS = (8, 16, 32, 64)
 
@@ -93,5 +93,4 @@ def _valid(array: pa.Array) -> npt.NDArray[np.uint8]:
 
 def _words(array: pa.Array) -> npt.NDArray[Any]:
     """Return the values of an array, any for nulls, as words."""
-    size = array.type.bit_width // 8
-    return np.frombuffer(array.buffers()[1], f"u{size}", len(array), array.offset * size)
+    return read_only(fixed_width(array, f"u{array.type.bit_width // 8}"))

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from lance_format.kernels.columns.integer_hashes import find_hashed, mark_hashes, number_distinct
 from lance_format.kernels.compression.bits import find_bits
 from lance_format.kernels.jit import read_only
+from lance_format.memory import fixed_width
 from lance_format.row_numbers import distinct
 
 _MAX_BITS = 1 << 25
@@ -137,8 +138,4 @@ def _is_signed(arrow_type: pa.DataType) -> bool:
 
 def _integers(array: pa.Array) -> npt.NDArray[Any]:
     """Return values as integers of their size, without a copy; those of nulls are any."""
-    dtype = np.dtype(f"i{array.type.bit_width // 8}")
-    buffer = array.buffers()[1]
-    if buffer is None:
-        return np.zeros(len(array), dtype)
-    return np.frombuffer(buffer, dtype, len(array), array.offset * dtype.itemsize)
+    return fixed_width(array, f"i{array.type.bit_width // 8}")

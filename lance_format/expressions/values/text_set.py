@@ -11,15 +11,10 @@ from lance_format.expressions.values.integer_set import empty_filter, made_once
 from lance_format.kernels.columns.text_hashes import SLACK, find_texts, mark_text_hashes, number_texts
 from lance_format.kernels.jit import read_only
 from lance_format.list_items import offsets_of
+from lance_format.masks import is_text
 
 _MIN_CONSTANTS = 64
 """Number of constants from which a set pays off: for fewer, Arrow hashes values faster."""
-_TEXTS = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
-
-
-def is_text(arrow_type: pa.DataType) -> bool:
-    """Return whether the values of a type are byte strings."""
-    return any(is_kind(arrow_type) for is_kind in _TEXTS)
 
 
 def text_parts(array: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

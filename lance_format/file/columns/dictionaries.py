@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from lance_format.data_block import DataBlock, DictionaryBlock, FixedWidthBlock
 from lance_format.errors import CorruptFileError, InvalidInputError, NotSupportedError
-from lance_format.expressions.values.text_set import is_text
 from lance_format.extension_types import map_leaf_types, retype
+from lance_format.masks import is_text
 from lance_format.structural.rep_def import Validity
 
 _FEW_BYTES = 8 * 1024 * 1024

@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 
 from lance_format.errors import CorruptFileError
 from lance_format.expressions.nodes import FieldPath
-from lance_format.expressions.values.text_set import is_text
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.file.container.legacy_metadata import LegacyMetadata
 from lance_format.file.zones.reading import EmbeddedFile, ZoneRequest, check_statistics, statistics_of, structs_of
 from lance_format.file.zones.seeds import Seed
 from lance_format.half_floats import if_else
+from lance_format.masks import is_text
 
 
 class LegacyZoneReader:

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format.errors import NotSupportedError
-from lance_format.expressions.values.text_set import is_text
 from lance_format.extension_types import is_list
 from lance_format.half_floats import if_else, is_nan, nan_of
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.masks import is_text
 from lance_format.table.batches.integer_index import Int64Array, IntegerIndex, is_integral
 from lance_format.table.batches.text_index import TextIndex
 

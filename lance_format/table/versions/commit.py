@@ -117,8 +117,7 @@ def same_table(directory: TableDirectory, version: int, uuid: str) -> Preconditi
     """
 
     def check(latest: Manifest) -> None:
-        is_latest = latest.version == version
-        known = maker_of(latest) == uuid if is_latest else is_ancestor(latest, version, uuid)
+        known = maker_of(latest) == uuid if latest.version == version else is_ancestor(latest, version, uuid)
         if uuid and known is False:
             raise CommitConflictError(
                 f"{directory} is not the table that this change was planned on: it was dropped and created again;"
