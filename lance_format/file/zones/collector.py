@@ -88,7 +88,7 @@ class LeafZones:
         num_rows = [end - start for start, end in zones]
         num_nulls = [0] * len(zones)
         if valid is not None:
-            num_nulls = [end - start - int(valid[start:end].sum()) for start, end in zones]
+            num_nulls = [end - start - int(np.count_nonzero(valid[start:end])) for start, end in zones]
         if left:
             self.lower[-1] = _merged(min, self.lower[-1], lower.pop(0))
             self.upper[-1] = _merged(max, self.upper[-1], upper.pop(0))

@@ -20,6 +20,7 @@ def stored_zones(
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield the stored forms of the zones of a file, each with its key in the metadata.
 
+    Columns that have a seed need no other form: readers prefer it, and the embedded file costs some pages per column.
     Files of a single zone have none, unless they have 64 KiB or more per column with zones: values that cost as much to
     read as their statistics are better read. Columns whose zones exclude no value have none either.
 
@@ -31,13 +32,15 @@ def stored_zones(
     write : callable
         Makes a Lance file from a batch.
     """
-    kept = _worthwhile(leaves, size_bytes)
-    for zones in kept:
+    others: list[LeafZones] = []
+    for zones in _worthwhile(leaves, size_bytes):
         seed = serialize_seed(zones)
-        if seed is not None:
+        if seed is None:
+            others.append(zones)
+        else:
             yield SEED_PREFIX + zones.leaf.name.encode(), seed
-    if kept:
-        yield STATISTICS_KEY, serialize_zones(kept, write)
+    if others:
+        yield STATISTICS_KEY, serialize_zones(others, write)
 
 
 def stored_zone_indices(
