@@ -16,7 +16,6 @@ import numpy as np
 
 from lance_format.compression import byte_codecs, byte_stream_split, general
 from lance_format.compression.codec import CompressedChunks
-from lance_format.compression.samples import spread
 from lance_format.data_block import BufferSlices, Counts, FixedWidthBlock
 from lance_format.errors import CorruptFileError
 from lance_format.kernels.compression import byte_stream_split as kernels
@@ -67,23 +66,16 @@ def parse(encoding: encodings_pb2.CompressiveEncoding) -> PlanesDecompressor:
     return PlanesDecompressor(byte_stream_split.parse(encoding).bits_per_value)
 
 
-def try_out(block: FixedWidthBlock) -> tuple[int, CompressedChunks | None]:
-    """Return the size of a compressed block, and its chunks if it is small; of others the size is an estimate.
+def estimate_size(block: FixedWidthBlock) -> int:
+    """Return the size of a compressed block; of a larger one an estimate from some of its chunks.
 
     Parameters
     ----------
     block : FixedWidthBlock
-        `bits_per_value` is one of `WORD_BITS`.
+        At least one value; `bits_per_value` is one of `WORD_BITS`.
     """
-    per_chunk = _CHUNK_BYTES // block.bytes_per_value
-    chunks = block.num_values // per_chunk
-    if chunks <= _SAMPLED_CHUNKS:
-        whole = compress(block)
-        return whole.buffers[0].size, whole
-    rows = block.data[: chunks * _CHUNK_BYTES].reshape(chunks, _CHUNK_BYTES)
-    chosen = spread(chunks, _SAMPLED_CHUNKS)
-    sample = FixedWidthBlock(rows[chosen].ravel(), block.bits_per_value, _SAMPLED_CHUNKS * per_chunk)
-    return compress(sample).buffers[0].size * block.num_values // sample.num_values, None
+    scratch, out = np.empty(_CHUNK_BYTES, np.uint8), np.empty(2 * _CHUNK_BYTES, np.uint8)
+    return kernels.measure_encoded(block.words, _CHUNK_BYTES // block.bytes_per_value, _SAMPLED_CHUNKS, scratch, out)
 
 
 def compress(block: FixedWidthBlock) -> CompressedChunks:

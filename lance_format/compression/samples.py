@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from lance_format.data_block import Counts
+
+_KEPT = 32
+"""Number of samples kept: the pages of a table have few different sizes."""
 
 
 def spread(size: int, count: int) -> Counts:
@@ -24,6 +29,7 @@ def spread(size: int, count: int) -> Counts:
     return np.arange(count, dtype=np.int64) * (size - 1) // max(count - 1, 1)
 
 
+@functools.lru_cache(_KEPT)
 def scatter(size: int, count: int) -> Counts:
     """Return about `count` positions at random, always the same ones.
 
@@ -40,6 +46,9 @@ def scatter(size: int, count: int) -> Counts:
     Returns
     -------
     int64[…]
-        Ascending, and different.
+        Ascending, and different. Shared: it cannot be written.
     """
-    return np.unique(np.random.default_rng(count).integers(0, size, count))
+    positions = np.sort(np.random.default_rng(count).integers(0, size, count))
+    distinct: Counts = positions[np.append(True, positions[1:] != positions[:-1])]
+    distinct.flags.writeable = False
+    return distinct

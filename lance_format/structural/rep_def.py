@@ -293,7 +293,10 @@ class LevelBuilder:
             index = len(self._layers) - 1 - depth
             numbers[4 * (depth + 1) + self._NULL] = stack.null_level(index)
             numbers[4 * (depth + 1) + self._EMPTY] = stack.empty_level(index)
-        definition = numbers[self._codes] if stack.max_definition else None
+        definition = None
+        if stack.max_definition:
+            definition = self._codes
+            kernels.renumber(definition, numbers)
         repetition = self._repetition if self._has_lists else None
         num_levels = self._num_rows if self._found_codes is None else self._found_codes.size
         return LevelPair(repetition, definition, num_levels), stack
@@ -301,10 +304,11 @@ class LevelBuilder:
     def _set_codes(self, chosen: Validity, kind: int) -> None:
         """Mark live entries; the layer being added is the one after all added so far."""
         code = np.uint16(4 * (len(self._layers) + 1) + kind)
+        codes = self._codes
         if self._live is None:
-            self._codes[chosen] = code
+            codes += np.multiply(chosen, code, dtype=np.uint16)  # They are 0 yet. Faster than setting some.
         else:
-            self._codes[np.flatnonzero(self._live)[chosen]] = code
+            codes[np.flatnonzero(self._live)[chosen]] = code
 
     def _expand(self, counts: Counts, live: Validity, continued: int) -> None:
         """Repeat every entry; all repetitions except the first get the repetition level `continued`."""

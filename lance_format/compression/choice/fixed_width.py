@@ -34,8 +34,7 @@ class FixedWidthChoice:
     At most one of `num_runs`, `widths` and `instead_of` is not None. It stands for runs, bit packing, or byte planes if
     these turn out to be smaller than another compression. If all are None, the compression is flat.
 
-    `bits_per_item` is the number of bits per item of a dictionary of the values. `chunks` is the compressed block, if
-    it is known.
+    `bits_per_item` is the number of bits per item of a dictionary of the values.
     """
 
     size_bytes: int
@@ -43,12 +42,9 @@ class FixedWidthChoice:
     num_runs: int | None = None
     widths: Counts | None = None
     instead_of: FixedWidthChoice | None = None
-    chunks: CompressedChunks | None = None
 
     def compress(self, block: FixedWidthBlock) -> CompressedChunks:
         """Compress the block that was measured as chosen."""
-        if self.chunks is not None:
-            return self.chunks
         if self.instead_of is not None:
             chunks = planes.compress(block)
             return chunks if chunks.buffers[0].size < self.instead_of.size_bytes else self.instead_of.compress(block)
@@ -75,9 +71,9 @@ def choose(block: FixedWidthBlock, options: CompressionOptions) -> FixedWidthCho
         best = FixedWidthChoice(runs, item_bits, num_runs=num_runs)
     may_split = options.scheme is None and options.byte_stream_split is ByteStreamSplitMode.AUTO
     if may_split and bits in planes.WORD_BITS and best.size_bytes >= _MIN_SPLIT_BYTES:
-        split, chunks = planes.try_out(block)
+        split = planes.estimate_size(block)
         if split < _MOST_OF_PLAIN * best.size_bytes:
-            best = FixedWidthChoice(split, item_bits, instead_of=best, chunks=chunks)
+            best = FixedWidthChoice(split, item_bits, instead_of=best)
     return best
 
 

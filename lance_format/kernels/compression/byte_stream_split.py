@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.compression.lz4 import decode_block
+from lance_format.kernels.compression.lz4 import decode_block, encode_block
 from lance_format.kernels.jit import kernel
 
 U8 = npt.NDArray[np.uint8]
@@ -128,6 +128,15 @@ def expand_join8(data: U8, starts: I64, sizes: I64, num_values: I64, scratch: U8
 
 
 @kernel
+def _split_chunk(words: Words, first: np.uint64, count: np.uint64, out: U8, target: np.uint64) -> None:
+    for plane in range(np.uint64(words.itemsize)):
+        shift = np.uint64(8) * plane
+        for index in range(count):
+            out[target + index] = np.uint8((np.uint64(words[first + index]) >> shift) & np.uint64(0xFF))
+        target += count
+
+
+@kernel
 def split(words: Words, num_values: I64, out: U8) -> int:
     """Split chunks of consecutive words into planes.
 
@@ -145,14 +154,44 @@ def split(words: Words, num_values: I64, out: U8) -> int:
     int
         The number of values.
     """
-    width = np.uint64(words.itemsize)
     first = np.uint64(0)
     for chunk in range(num_values.size):
         count = np.uint64(num_values[chunk])
-        for plane in range(width):
-            target = first * width + plane * count
-            shift = np.uint64(8) * plane
-            for index in range(count):
-                out[target + index] = np.uint8((np.uint64(words[first + index]) >> shift) & np.uint64(0xFF))
+        _split_chunk(words, first, count, out, first * np.uint64(words.itemsize))
         first += count
     return np.int64(first)
+
+
+@kernel
+def measure_encoded(words: Words, chunk_values: int, most: int, planes: U8, out: U8) -> int:
+    """Measure the LZ4 blocks of the planes of some chunks.
+
+    Parameters
+    ----------
+    words : uint32 or uint64[num_values]
+        The values.
+    chunk_values : int
+        Number of values of each chunk but the last.
+    most : int
+        Number of chunks that are encoded. If there are more, these are whole ones at even distances.
+    planes : uint8[chunk_values * words.itemsize]
+        Overwritten.
+    out : uint8[…]
+        Overwritten. It has the room that `lz4.encode_planes` needs for a chunk.
+
+    Returns
+    -------
+    int
+        The bytes of all chunks, in proportion if only some were encoded.
+    """
+    num_chunks = (words.size + chunk_values - 1) // chunk_values
+    whole = words.size // chunk_values
+    encoded, size, values = min(num_chunks, most), 0, 0
+    for number in range(encoded):
+        chunk = number if num_chunks <= most else number * (whole - 1) // max(most - 1, 1)
+        first = chunk * chunk_values
+        count = min(chunk_values, words.size - first)
+        _split_chunk(words, np.uint64(first), np.uint64(count), planes, np.uint64(0))
+        size += 4 + encode_block(planes, 0, count * words.itemsize, count, out, 0)
+        values += count
+    return size * words.size // values

@@ -199,8 +199,25 @@ def _match_length(data: U8, position: int, distance: int, limit: int) -> int:
 
 
 @kernel
-def _encode_block(data: U8, start: int, size: int, plane: int, out: U8, position: int) -> int:
-    """Encode the planes of one chunk; returns the position after the block."""
+def encode_block(data: U8, start: int, size: int, plane: int, out: U8, position: int) -> int:
+    """Encode the planes of one chunk.
+
+    Parameters
+    ----------
+    data : uint8[…]
+    start, size : int
+        Byte range of the chunk within `data`.
+    plane : int
+        Bytes of each plane.
+    out : uint8[…]
+        Set to the block from `position` on; see `encode_planes`.
+    position : int
+
+    Returns
+    -------
+    int
+        The position after the block.
+    """
     end = start + size
     literal = start
     here = start + 1
@@ -254,6 +271,6 @@ def encode_planes(data: U8, starts: I64, sizes: I64, planes: I64, out: U8, out_s
         begin = position
         for byte in range(4):
             out[position + byte] = np.uint8((sizes[chunk] >> (8 * byte)) & 0xFF)
-        position = _encode_block(data, starts[chunk], sizes[chunk], planes[chunk], out, position + 4)
+        position = encode_block(data, starts[chunk], sizes[chunk], planes[chunk], out, position + 4)
         out_sizes[chunk] = position - begin
     return position

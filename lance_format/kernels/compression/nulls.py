@@ -33,9 +33,8 @@ def fill_forward(words: Words, definition: U16, first: int, out: Words) -> int:
     int
         The number of words.
     """
-    value = words[first]
+    last = np.uint64(first)
     for index in range(np.uint64(words.size)):
-        if definition[index] == 0:
-            value = words[index]
-        out[index] = value
+        last = max(last, index * np.uint64(definition[index] == 0))  # No branch, which is predicted badly.
+        out[index] = words[last]
     return words.size

@@ -15,6 +15,27 @@ I64 = npt.NDArray[np.int64]
 
 
 @kernel
+def renumber(levels: U16, numbers: U16) -> int:
+    """Replace every level.
+
+    Parameters
+    ----------
+    levels : uint16[num_levels]
+        Set to the other numbers.
+    numbers : uint16[…]
+        The other number of each level.
+
+    Returns
+    -------
+    int
+        The number of levels.
+    """
+    for index in range(np.uint64(levels.size)):
+        levels[index] = numbers[np.uint64(levels[index])]
+    return levels.size
+
+
+@kernel
 def count_visible(definition: U16, max_visible: int, num_levels: I64, out: I64) -> int:
     """Count the visible entries of each chunk.
 
