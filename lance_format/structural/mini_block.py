@@ -85,6 +85,7 @@ class _Search:
 
 
 _Fetching: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], tuple[Counts, Bytes, Counts]]
+RangesPlan: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], tuple[DecodedRows, list[int]]]
 _Searching: TypeAlias = Generator[Sequence[ByteRange], Sequence[Bytes], list[_Search]]
 
 
@@ -163,6 +164,12 @@ class MiniBlockPage:
         if shared.value_compression.HasField("fsst"):
             shared.value_compression.fsst.ClearField("symbol_table")
         return shared.SerializeToString()
+
+    @property
+    def range_form(self) -> Hashable:
+        """Properties that `plan_ranges` wants pages to share; None if the ranges of this one are read alone."""
+        own = self._items is not None or isinstance(self._values, FsstDecompressor)
+        return None if own else self.form
 
     def plan(self, rows: RowSelection) -> Plan:
         """Plan the reading of some rows; see `Page`. A whole page is one read, and adds nothing to the cache."""
@@ -354,6 +361,44 @@ def plan_single_rows(pages: Sequence[MiniBlockPage], rows: Sequence[Counts], bas
     if dictionaries:
         values = index_into_several(dictionaries, values, picked.num_rows)
     return DecodedRows(values, levels, pages[0]._stack)
+
+
+def plan_ranges(pages: Sequence[MiniBlockPage], rows: Sequence[range]) -> RangesPlan:
+    """Plan the reading of a range of rows of each of some pages.
+
+    Parameters
+    ----------
+    pages : sequence of MiniBlockPage
+        They share a `range_form`.
+    rows : sequence of range
+        Rows of each page, counted from its first; at least one.
+
+    Returns
+    -------
+    rows : DecodedRows
+        Those of all pages, one after the other, and further ones before and after those of each page.
+    starts : list of int
+        Where the range of each page starts among them.
+    """
+    searches = yield from _search(pages, [0] * len(pages))
+    begins, ends, counts, starts = [], [], [], []
+    num_rows = 0
+    for page, search, wanted in zip(pages, searches, rows, strict=True):
+        table = search.table
+        first = int(table.first_rows.searchsorted(wanted.start, "right")) - 1
+        past = int(table.ended_rows.searchsorted(wanted.stop - 1, "right")) + 1
+        offsets = table.offsets[first : past + 1] + page._page.buffers[1].offset
+        begins.append(offsets[:-1])
+        ends.append(offsets[1:])
+        counts.append(table.num_values[first:past])
+        first_row = int(table.first_rows[first])
+        starts.append(num_rows + wanted.start - first_row)
+        num_rows += int(table.first_rows[past]) - first_row
+    begin, end = np.concatenate(begins), np.concatenate(ends)
+    extents = merge_extents(0, begin, end)
+    data = aligned(extents.join((yield extents.ranges)))
+    values, levels, _ = pages[0]._decode(data, extents.positions, end - begin, np.concatenate(counts))
+    return DecodedRows(values, levels, pages[0]._stack), starts
 
 
 def _pick(pages: Sequence[MiniBlockPage], buffers: Sequence[BufferSlices], picked: PickedRows) -> ValueBlock:

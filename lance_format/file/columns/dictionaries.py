@@ -150,6 +150,8 @@ def _dictionary_arrays(array: pa.Array) -> list[pa.DictionaryArray]:
     """Return the dictionary arrays inside of an array."""
     if isinstance(array, pa.DictionaryArray):
         return [array]
+    if not array.type.num_fields:
+        return []
     if pa.types.is_struct(array.type):
         children = [array.field(index) for index in range(array.type.num_fields)]
     elif pa.types.is_map(array.type):

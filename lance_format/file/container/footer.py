@@ -251,7 +251,7 @@ def _without_parts_of_blobs(fields: Sequence[file_pb2.Field]) -> list[file_pb2.F
         if field.id == UNASSIGNED and parts_left:
             parts_left -= 1
             continue
-        metadata = {key.encode(): value for key, value in field.metadata.items()}
+        metadata = {key.encode(): value for key, value in field.metadata.items()} if field.metadata else {}
         parts_left = NUM_DESCRIPTION_PARTS if marks_description(metadata) else 0
         kept.append(field)
     return kept

@@ -156,19 +156,33 @@ class ColumnReader:
 
     def page_bounds(self, row: int) -> tuple[int, int]:
         """Return the first row of the page that holds a row, and the row after the page."""
-        index = self._page_of(row)
+        index = self.page_of(row)
         return int(self.first_rows[index]), int(self.first_rows[index + 1])
 
     def stored_row_bytes(self, row: int) -> float:
         """Return the bytes that the file has for a row of the page that holds one."""
         first, end = self.page_bounds(row)
-        return float(self.pages.size_bytes[self._page_of(row)]) / (end - first)
+        return float(self.pages.size_bytes[self.page_of(row)]) / (end - first)
 
-    def _page_of(self, row: int) -> int:
+    def page_of(self, row: int) -> int:
+        """Return the number of the page that holds a row."""
         return int(self.first_rows.searchsorted(row, "right")) - 1
 
-    def plan_window(self, row: int, stop: int, share: int = 1, row_bytes: float = 0) -> tuple[int, RowsPlan]:
-        """Plan the reading of the next rows within the memory limit; return the row where it ends and the plan.
+    def plan_range(self, start: int, stop: int, result_bytes: float) -> RowsPlan:
+        """Plan the reading of the rows `start <= row < stop`, which lie within a page.
+
+        Parameters
+        ----------
+        start, stop : int
+        result_bytes : float
+            About their size in memory.
+        """
+        index = self.page_of(start)
+        first = int(self.first_rows[index])
+        return self._plan(index, range(start - first, stop - first), result_bytes)
+
+    def window(self, row: int, stop: int, share: int = 1, row_bytes: float = 0) -> tuple[int, int]:
+        """Return where the next rows end that are read at once, within the memory limit, and about their bytes.
 
         Parameters
         ----------
@@ -179,14 +193,12 @@ class ColumnReader:
         row_bytes : float
             Size in memory of the rows before; 0 if it is unknown.
         """
-        index = self._page_of(row)
-        first = int(self.first_rows[index])
+        index = self.page_of(row)
         # Compressed rows may be much larger than the page tells.
         known = rows_within_answer(row_bytes * share) if row_bytes else max(_MAX_WINDOW_ROWS // share, _FIRST_ROWS)
         size = max(1, min(_MAX_WINDOW_ROWS, known, self._rows_at_once(index) // share))
         end = min(stop, int(self.first_rows[index + 1]), row + size)
-        result_bytes = (end - row) * max(row_bytes, float(self.row_bytes[index]))
-        return end, self._plan(index, range(row - first, end - first), result_bytes)
+        return end, int((end - row) * max(row_bytes, float(self.row_bytes[index])))
 
     def plan_rows(self, rows: Counts) -> Iterator[RowsPlan]:
         """Plan the reading of rows that ascend, page by page, or together from pages of one form.

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from lance_format.byte_io import RangeReader
 from lance_format.file.container.locating import Locating
-from lance_format.file.container.scheduler import run_plans
 from lance_format.file.reading.batches import BatchBuilder
-from lance_format.file.reading.column_reader import Cursor, RowsPlan
+from lance_format.file.reading.column_groups import Window, run_windows
+from lance_format.file.reading.column_reader import Cursor
 from lance_format.file.reading.cpu_threads import cpu_threads
-from lance_format.file.reading.read_ahead import ReadAhead, Window
+from lance_format.file.reading.read_ahead import ReadAhead
 from lance_format.structural.page import rows_within_answer
 
 _ANSWERS_AT_ONCE = 2
@@ -117,7 +117,7 @@ class RangeScan:
             for cursor in self._batches.cursors:  # What was read ahead in vain is read again.
                 self._planned[cursor] = cursor.next_row
             planned = self._plan_windows(lacking)
-            self._push(planned, run_plans(self._source, [window.plan for window in planned], cpu_threads))
+            self._push(planned, run_windows(self._source, planned))
         self._read_ahead()
 
     def _read_ahead(self) -> None:
@@ -188,8 +188,9 @@ class RangeScan:
         part_rows = self._part_rows(cursor, row, most)
         with Locating(self._source.path, cursor.column.leaf.name):
             for window in itertools.count(1):
-                row, plan = self._plan_window(cursor, row, min(row + part_rows, self._stop))
-                planned.append(Window(cursor, row, plan))
+                start = row
+                row, result_bytes = self._window(cursor, start, min(start + part_rows, self._stop))
+                planned.append(Window(cursor, start, row, result_bytes))
                 if row >= enough or self._is_enough(cursor, row, window, most):
                     break
         self._planned[cursor] = row
@@ -206,14 +207,22 @@ class RangeScan:
         rows = -(-left // (num_parts * self._batch_size)) * self._batch_size
         return rows if rows * cursor.column.stored_row_bytes(row) >= _LEAST_PART_BYTES else left
 
-    def _plan_window(self, cursor: Cursor, row: int, stop: int) -> tuple[int, RowsPlan]:
-        """Plan the next window. It takes the rest of a page that is not much larger, to save the table of chunks."""
+    def _window(self, cursor: Cursor, row: int, stop: int) -> tuple[int, int]:
+        """Return where the next window ends, and its bytes.
+
+        It takes the rest of a page that is not much larger, to save the table of chunks. Otherwise it ends with a batch
+        if it has whole ones, so that batches are slices of arrays.
+        """
         column = cursor.column
         if self._ahead.is_wanted:
-            end, plan = column.plan_window(row, stop, self._share // 2, cursor.row_bytes)
+            end, result_bytes = column.window(row, stop, self._share // 2, cursor.row_bytes)
             if end == column.page_bounds(row)[1]:
-                return end, plan
-        return column.plan_window(row, stop, self._share, cursor.row_bytes)
+                return end, result_bytes
+        end, result_bytes = column.window(row, stop, self._share, cursor.row_bytes)
+        beyond = (end - self._start) % self._batch_size
+        if beyond < end - row and end < min(stop, column.page_bounds(row)[1]):
+            return end - beyond, result_bytes
+        return end, result_bytes
 
     def _is_enough(self, cursor: Cursor, row: int, num_windows: int, most_windows: int) -> bool:
         """Return whether a column needs no further window: all threads, or the connections, have work.

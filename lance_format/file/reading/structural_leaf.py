@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import cached_property
 from typing import TypeAlias, cast
 
 import pyarrow as pa
@@ -10,15 +11,15 @@ import pyarrow as pa
 from lance_format.array_encodings.array import Planned
 from lance_format.byte_io import ByteRange
 from lance_format.data_block import Counts
-from lance_format.errors import CorruptFileError
+from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.columns.assembly import build_leaf
-from lance_format.file.columns.leaf_columns import Leaf
+from lance_format.file.columns.leaf_columns import Kind, Leaf, kind_of
 from lance_format.file.container.column_metadata import PageMetadata
 from lance_format.file.container.column_pages import ColumnPages
 from lance_format.file.container.search_cache import CacheSlot
 from lance_format.proto import encodings_pb2
 from lance_format.structural.constant import ConstantPage
-from lance_format.structural.mini_block import MiniBlockPage, plan_single_rows
+from lance_format.structural.mini_block import MiniBlockPage, plan_ranges, plan_single_rows
 from lance_format.structural.page import Page, PageDescription, RowSelection
 from lance_format.structural.registry import parse_page
 from lance_format.structural.row_index import expand_ranges
@@ -78,6 +79,21 @@ class StructuralLeaf:
             return None
         return page.form
 
+    def range_form(self, index: int) -> Hashable:
+        """Return what pages of any columns share whose ranges of rows are read together; None if one is read alone."""
+        page = self._page(index)
+        if self._array_form is None or not isinstance(page, MiniBlockPage) or page.range_form is None:
+            return None
+        return self._array_form, page.range_form
+
+    @cached_property
+    def _array_form(self) -> str | None:
+        """What leaves share whose arrays are built alike, apart from their pages; None if rows are not values."""
+        above = self.leaf.path[:-1]
+        if self._items_per_row > 1 or any(kind_of(field) is not Kind.STRUCT for field in above):
+            return None
+        return repr((len(above), self.leaf.arrow_type, self.leaf.shape, self._large_chunks))
+
     def has_dictionaries(self, most_items: int) -> bool:
         """Return whether every page holds keys of distinct values, at most so many, or one value alone."""
         pages = (self._page(index) for index in range(len(self._pages.metadata)))
@@ -117,6 +133,37 @@ class StructuralLeaf:
         keeps_dictionaries = pa.types.is_dictionary(self.leaf.arrow_type)
         page = PageDescription(metadata.buffers, metadata.num_rows, self._large_chunks, cache, keeps_dictionaries)
         return parse_page(metadata.layout, page, self.leaf.shape)
+
+
+def plan_together(
+    leaves: Sequence[StructuralLeaf], indices: Sequence[int], rows: Sequence[range]
+) -> Planned[list[pa.Array]]:
+    """Plan the reading of a range of rows of a page of each of some leaves.
+
+    Parameters
+    ----------
+    leaves : sequence of StructuralLeaf
+    indices : sequence of int
+        Their pages, which share a `range_form`.
+    rows : sequence of range
+        Rows of each page, counted from its first; at least one.
+
+    Returns
+    -------
+    list of pyarrow.Array
+        The rows of each leaf.
+
+    Raises
+    ------
+    NotSupportedError
+        If one array cannot hold all of them.
+    """
+    pages = [cast("MiniBlockPage", leaf._page(index)) for leaf, index in zip(leaves, indices, strict=True)]
+    decoded, starts = yield from plan_ranges(pages, rows)
+    arrays = build_leaf(decoded, leaves[0].leaf)
+    if len(arrays) > 1:
+        raise NotSupportedError("one array cannot hold the rows of all these columns")
+    return [arrays[0].slice(start, len(wanted)) for start, wanted in zip(starts, rows, strict=True)]
 
 
 def plan_pages(leaf: Leaf, pages: Sequence[PlacedRows]) -> Planned[list[pa.Array]]:

@@ -14,7 +14,7 @@ _FIRST_GROUP_ROWS = 32 * 1024
 _FIRST_LIMITED_GROUP_ROWS = 8 * 1024
 _MAX_GROUP_ROWS = 1024 * 1024
 _GROWTH = 4
-_TESTED_ROWS = 128 * 1024
+_TESTED_ROWS = 256 * 1024
 TESTED_BYTES = 8 * 1024 * 1024
 """Bytes tested at once: every kernel call costs as much as some thousands of rows."""
 _TESTED_PER_CONSTANT = 16
@@ -84,7 +84,8 @@ class Pace:
         first = _FIRST_LIMITED_GROUP_ROWS if is_limited else _FIRST_GROUP_ROWS
         together = 1 if is_limited or is_remote else _FIRST_FILES_TOGETHER
         hashed = 0 if predicate is None else _num_constants(predicate.expression)
-        return cls(batch_size, first, batch_size, max(_TESTED_ROWS, _TESTED_PER_CONSTANT * hashed), together)
+        most = max(_TESTED_ROWS, _TESTED_PER_CONSTANT * hashed)
+        return cls(batch_size, first, max(batch_size, first), most, together)
 
     def widen(self) -> None:
         """Let more small fragments be read together."""

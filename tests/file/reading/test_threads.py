@@ -20,8 +20,8 @@ from lance_format.byte_io import ByteRange
 from lance_format.errors import CorruptFileError, InvalidInputError
 from lance_format.file import LanceFileReader, LanceFileWriter
 from lance_format.file.container import scheduler
-from lance_format.file.container.scheduler import run_plans
 from lance_format.file.reading import row_range
+from lance_format.file.reading.column_groups import run_windows
 from lance_format.file.reading.column_reader import Cursor
 from lance_format.file.reading.cpu_threads import cpu_threads
 from lance_format.structural import page as page_layouts
@@ -110,8 +110,8 @@ def test_columns_are_read_up_to_about_one_row(tmp_path: Path, monkeypatch: pytes
     rounds = {}
     for threads in ("1", "2"):
         monkeypatch.setenv("LANCE_CPU_THREADS", threads)
-        counted = Mock(wraps=run_plans)
-        monkeypatch.setattr(row_range, "run_plans", counted)
+        counted = Mock(wraps=run_windows)
+        monkeypatch.setattr(row_range, "run_windows", counted)
         assert LanceFileReader(tmp_path / "a.lance").read_all(batch_size=500).to_table().equals(table)
         rounds[threads] = counted.call_count
     assert rounds["2"] < rounds["1"] / 2
