@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from lance_format.data_block import Counts
 from lance_format.errors import CorruptFileError
+from lance_format.kernels.jit import read_only
 from lance_format.kernels.pages import levels as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
@@ -81,7 +82,7 @@ def check_levels(levels: LevelPair, stack: LayerStack) -> None:
 
 def visible(definition: Levels | None, stack: LayerStack) -> Validity | None:
     """Return a mask of the entries that have a value; None if all have."""
-    if definition is None or not stack.lists or stack.max_visible == stack.max_definition:
+    if definition is None or not _has_invisible(stack):
         return None
     return definition <= stack.max_visible
 
@@ -90,8 +91,15 @@ def visible_definition(levels: LevelPair, stack: LayerStack) -> Levels | None:
     """Return the definition levels of the visible entries, 0 for valid values; None if all are valid."""
     if levels.definition is None:
         return None
-    seen = visible(levels.definition, stack)
-    return levels.definition if seen is None else levels.definition[seen]
+    if not _has_invisible(stack):
+        return levels.definition
+    kept = empty(levels.definition.size, np.uint16)
+    return kept[: kernels.keep_visible(read_only(levels.definition), stack.max_visible, kept)]
+
+
+def _has_invisible(stack: LayerStack) -> bool:
+    """Return whether entries may have no value."""
+    return bool(stack.lists) and stack.max_visible < stack.max_definition
 
 
 def unravel(levels: LevelPair, stack: LayerStack, dimensions: Sequence[int]) -> list[Layer]:

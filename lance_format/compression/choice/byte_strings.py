@@ -18,6 +18,9 @@ from lance_format.compression.dictionary import IndexedPage
 from lance_format.compression.options import CompressionOptions, Scheme
 from lance_format.compression.samples import spread
 from lance_format.data_block import DictionaryBlock, VariableWidthBlock
+from lance_format.kernels.compression.nulls import keep_offsets
+from lance_format.kernels.jit import read_only
+from lance_format.memory import empty
 from lance_format.version import FileVersion
 
 _LARGE_VALUE_BYTES = 32 * 1024
@@ -115,7 +118,7 @@ def _try_dictionary(
     measure : callable
         Returns the size of the values compressed otherwise, relative to their size.
     """
-    present = block if definition is None else _only(block, definition == 0)
+    present = block if definition is None else _present(block, definition)
     bytes_per_item = (present.size_bytes + _offset_bytes(present)) / present.num_values
     without: float = block.size_bytes + _offset_bytes(block)
     most = dictionaries.max_items(block, bytes_per_item, without, options)
@@ -139,12 +142,13 @@ def _try_dictionary(
     return None
 
 
-def _only(block: VariableWidthBlock, chosen: npt.NDArray[np.bool_]) -> VariableWidthBlock:
-    """Return some byte strings, without a copy of their bytes if the others have none."""
-    sizes = np.diff(block.offsets)
-    if sizes[~chosen].any():
-        return block.take(np.flatnonzero(chosen))
-    return VariableWidthBlock(block.data, np.append(block.offsets[:-1][chosen], block.offsets[-1:]))
+def _present(block: VariableWidthBlock, definition: npt.NDArray[np.uint16]) -> VariableWidthBlock:
+    """Return the byte strings that are not null, without a copy of their bytes if nulls have none."""
+    offsets = empty(block.num_values + 1, block.offsets.dtype)
+    count = keep_offsets(read_only(block.offsets), definition, offsets)
+    if count < 0:
+        return block.take(np.flatnonzero(definition == 0))
+    return VariableWidthBlock(block.data, offsets[: count + 1])
 
 
 def _offset_bytes(block: VariableWidthBlock) -> int:

@@ -38,6 +38,6 @@ def spread_out(valid: FixedWidthBlock, definition: npt.NDArray[np.uint16]) -> Fi
         Unsigned words, one for each 0 in `definition`.
     definition : uint16[num_values]
     """
-    words = np.zeros(definition.size, valid.words.dtype)
-    words[definition == 0] = valid.words
-    return fill_nulls(FixedWidthBlock(words.view(np.uint8), valid.bits_per_value, words.size), definition)
+    out = empty(definition.size, valid.words.dtype)
+    kernels.spread_forward(valid.words, definition, out)
+    return FixedWidthBlock(out.view(np.uint8), valid.bits_per_value, out.size)

@@ -408,7 +408,7 @@ def _fixed_width_of(array: pa.Array, valid: Validity | None) -> FixedWidthBlock:
 def _strings_of(array: pa.Array, valid: Validity | None) -> VariableWidthBlock:
     offsets = offsets_of(array)
     data = _bytes(array.buffers()[2])
-    if valid is not None and (np.diff(offsets)[~valid] != 0).any():
+    if valid is not None and kernels.count_null_bytes(offsets, valid):
         out = empty(int(offsets[-1] - offsets[0]), np.uint8)
         out_offsets = empty(offsets.size, offsets.dtype)
         written = kernels.drop_null_bytes(data, offsets, valid, out, out_offsets)

@@ -231,6 +231,16 @@ def drop_null_bytes(data: U8, offsets: Words, valid: npt.NDArray[np.bool_], out:
 
 
 @kernel
+def count_null_bytes(offsets: Words, valid: npt.NDArray[np.bool_]) -> int:
+    """Return the bytes of the null values; see `drop_null_bytes`."""
+    total = np.int64(0)
+    for index in range(np.uint64(valid.size)):
+        size = np.int64(offsets[index + np.uint64(1)]) - np.int64(offsets[index])
+        total += size * np.int64(not valid[index])
+    return total
+
+
+@kernel
 def longest(offsets: Words) -> int:
     """Return the bytes of the longest value; 0 if there is none."""
     most = np.int64(0)
