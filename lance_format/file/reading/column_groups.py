@@ -7,7 +7,7 @@ gets its part of the array.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -60,13 +60,17 @@ class Window:
         return pages.range_form(self.cursor.column.page_of(self.start))
 
 
-def run_windows(source: RangeReader, windows: Sequence[Window]) -> list[list[pa.Array]]:
+def run_windows(
+    source: RangeReader, windows: Sequence[Window], after_round: Callable[[], None] = lambda: None
+) -> list[list[pa.Array]]:
     """Read and decode windows.
 
     Parameters
     ----------
     source : RangeReader
     windows : sequence of Window
+    after_round : callable
+        See `run_plans`.
 
     Returns
     -------
@@ -81,10 +85,10 @@ def run_windows(source: RangeReader, windows: Sequence[Window]) -> list[list[pa.
     groups = list(_groups(windows)) if len(windows) >= _LEAST_WINDOWS else []
     if any(len(group) > 1 for group in groups):
         try:
-            return _run_groups(source, windows, groups)
+            return _run_groups(source, windows, groups, after_round)
         except (CorruptFileError, NotSupportedError):
             pass  # One by one, either all can be read, or the error names its column.
-    return run_plans(source, [window.plan() for window in windows], cpu_threads)
+    return run_plans(source, [window.plan() for window in windows], cpu_threads, after_round)
 
 
 def _groups(windows: Sequence[Window]) -> Iterator[list[int]]:
@@ -106,10 +110,14 @@ def _groups(windows: Sequence[Window]) -> Iterator[list[int]]:
 
 
 def _run_groups(
-    source: RangeReader, windows: Sequence[Window], groups: Sequence[Sequence[int]]
+    source: RangeReader,
+    windows: Sequence[Window],
+    groups: Sequence[Sequence[int]],
+    after_round: Callable[[], None],
 ) -> list[list[pa.Array]]:
     results: list[list[pa.Array]] = [[] for _ in windows]
-    found = run_plans(source, [_plan([windows[position] for position in group]) for group in groups], cpu_threads)
+    plans = [_plan([windows[position] for position in group]) for group in groups]
+    found = run_plans(source, plans, cpu_threads, after_round)
     for group, arrays in zip(groups, found, strict=True):
         if len(group) == 1:
             results[group[0]] = arrays

@@ -12,9 +12,7 @@ import pyarrow as pa
 
 from lance_format.byte_io import Buffer, ByteRange, RangeReader, stream_ranges
 from lance_format.errors import CorruptFileError, NotSupportedError
-from lance_format.file.container.scheduler import run_plans
-from lance_format.file.reading.column_groups import Window
-from lance_format.file.reading.cpu_threads import cpu_threads
+from lance_format.file.reading.column_groups import Window, run_windows
 from lance_format.lazy_dataclasses import dataclass
 
 _MAX_PARTS = 16
@@ -114,8 +112,7 @@ class ReadAhead:
             for event in part.after:
                 event.wait()
             source = _AbandonableSource(self._source, self._abandoned)
-            plans = [window.plan() for window in part.windows]
-            part.results.set_result(run_plans(source, plans, cpu_threads, part.indexed.set))
+            part.results.set_result(run_windows(source, part.windows, part.indexed.set))
         except BaseException as error:
             part.results.set_exception(error)
         finally:

@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_format.errors import CorruptFileError
-from lance_format.file import LanceFileReader, LanceFileWriter
+from lance_format.file import ColumnProjection, FileReader, LanceFileReader, LanceFileWriter, column_indices
 from lance_format.file.reading import column_groups
+from lance_format.object_store.cloud_objects import REQUEST_SHAPE
+from lance_format.object_store.local_files import LocalReader
 from lance_format.structural import page as page_layouts
 
 _TYPES = ["int64", "int32", "nullable", "bool", "flags", "float", "text", "words", "struct", "list", "vector", "date"]
@@ -85,6 +87,30 @@ def test_columns_have_their_rows(
     assert found.equals(table.slice(start, num_rows))
 
 
+class _Remote(LocalReader):
+    """Reads ahead as from an object store."""
+
+    request_shape = REQUEST_SHAPE
+
+
+def _read(path: Path) -> pa.Table:
+    reader = FileReader(_Remote(str(path)))
+    columns = [ColumnProjection(field, column_indices(reader.schema, reader.version)) for field in reader.schema.fields]
+    return pa.Table.from_batches(list(reader.read(columns, 0, reader.num_rows, batch_size=1000)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_read_ahead_have_their_rows(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_layouts, "_ANSWER_BYTES", 1 << 19)
+    table = _wide(np.random.default_rng(seed), 30, 20_000)
+    with LanceFileWriter(tmp_path / "a.lance", table.schema, data_cache_bytes=1 << 20) as file:
+        file.write_batch(table)
+    counted = Mock(wraps=column_groups.plan_together)
+    monkeypatch.setattr(column_groups, "plan_together", counted)
+    assert _read(tmp_path / "a.lance").equals(table)
+    assert counted.call_count
+
+
 def test_a_thousand_columns_are_a_few_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     table = pa.table({f"c{place}": rng.integers(0, 1000, 1000) for place in range(1000)})
@@ -105,7 +131,8 @@ def test_an_error_names_the_column(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[page.buffers[1].position : page.buffers[1].position + 64] = b"\xff" * 64
     path.write_bytes(data)
-    with pytest.raises(CorruptFileError, match=r"a\.lance: column 'c7'"):
-        LanceFileReader(path).read_all().to_table()
+    for read in (_read, lambda path: LanceFileReader(path).read_all().to_table()):
+        with pytest.raises(CorruptFileError, match=r"a\.lance: column 'c7'"):
+            read(path)
     others = [name for name in table.schema.names if name != "c7"]
     assert LanceFileReader(path, columns=others).read_all().to_table().equals(table.select(others))
