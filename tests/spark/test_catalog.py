@@ -15,7 +15,8 @@ from pyspark.sql.functions import col, expr
 from pyspark.util import VersionUtils
 
 import lance_format
-from tests.spark.conftest import PLANNER, Catalog, data_files
+from pyspark_lance import LanceTable
+from tests.spark.conftest import PLANNER, Catalog, catalog_of, data_files
 from tests.spark.test_jobs import job_from, jobs_of
 from tests.table.leftovers import leftovers
 
@@ -406,6 +407,26 @@ def test_a_table_by_its_path(catalog: Catalog, tmp_path: Path) -> None:
     catalog.spark.range(3, 4).selectExpr("cast(id AS int) AS id").writeTo(path).append()
     assert sorted(catalog.sql(f"SELECT id FROM {path}")) == [(1,), (2,), (3,)]
     assert lance_format.dataset(tmp_path / "elsewhere" / "t.lance").count_rows() == 3
+
+
+def test_percent_signs_in_a_uri_of_this_machine_are_codes(planner: SparkSession, tmp_path: Path) -> None:
+    place = tmp_path / "a b%41+ü"
+    uri = place.as_uri()
+    for start, end in (("file:", ""), ("file://", "/")):
+        name = f"lance.`{uri.replace('file://', start)}{end}`"
+        planner.sql(f"CREATE TABLE {name} AS SELECT id FROM range(3)")
+        planner.sql(f"DELETE FROM {name} WHERE id = 1")
+        planner.range(5, 6).write.format("lance").mode("append").save(uri)
+        assert sorted(planner.table(name).collect()) == [(0,), (2,), (5,)]
+        assert LanceTable.forName(planner, name).toDF().count() == 3
+        assert lance.dataset(uri).count_rows() == 3
+        planner.sql(f"DROP TABLE {name} PURGE")
+    with pytest.raises(PySparkException, match="its codes, as %41, are not those of a text in UTF-8"):
+        planner.table(f"lance.`file://{tmp_path}/%ff`")
+    with catalog_of(planner, place, {"root": uri}) as made:
+        made.sql("CREATE TABLE @.t AS SELECT 1 AS id")
+        assert lance.dataset(made.path("t")).count_rows() == 1
+    assert [found.name for found in tmp_path.iterdir()] == [place.name]
 
 
 def test_parts_of_a_table_of_the_current_namespace(catalog: Catalog) -> None:

@@ -73,7 +73,7 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
 
   Map options(Identifier table) {
     Identifier owner = owner(table);
-    if (owner == table) return isPath(table) ? places.options(Places.plain(table.name())) : places.options(table);
+    if (owner == table) return isPath(table) ? places.options(Places.named(table.name())) : places.options(table);
     Map options = options(owner);
     if (isBranch(table)) options.put("branch", table.name().substring(BRANCH.length()));
     else options.put("metadata_table", metadataTable(table));
@@ -265,9 +265,10 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
   private static String location(Map properties) { return (String) properties.get(TableCatalog.PROP_LOCATION); }
 
   private Map placed(Identifier table, Map properties) {
-    String path = Places.plain(table.name());
+    String path = Places.named(table.name());
     String location = location(properties);
-    if (location == null || Places.plain(location).equals(path)) return places.options(path);
+    boolean isThere = location == null || Places.plain(location).equals(path) || Places.named(location).equals(path);
+    if (isThere) return places.options(path);
     throw new UnsupportedOperationException("LOCATION: the table is to be at " + path + ", which is its name; leave the"
         + " clause out");
   }

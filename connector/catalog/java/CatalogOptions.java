@@ -27,7 +27,8 @@ final class CatalogOptions {
     }
     if (!isDirectory) return new ServerPlaces(catalog, storage, settings);
     String root = options.get("root");
+    String warehouse = Places.plain(SQLConf$.MODULE$.get().warehousePath());
     return new DirectoryPlaces(
-        catalog, storage, root != null ? root : SQLConf$.MODULE$.get().warehousePath() + "/" + catalog + ".catalog");
+        catalog, storage, root != null ? Places.named(root) : warehouse + "/" + catalog + ".catalog");
   }
 }

@@ -11,7 +11,7 @@ final class DirectoryPlaces extends Places {
 
   DirectoryPlaces(String catalog, Map storage, String root) {
     super(catalog, storage);
-    this.root = plain(root).replaceAll("(?<=[^/])/+$", "");
+    this.root = root.replaceAll("(?<=[^/])/+$", "");
   }
 
   private String directory(String[] namespace) {

@@ -1,10 +1,15 @@
 package lance;
 
 import java.io.File;
+import java.nio.ByteBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.StandardCharsets;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.internal.SQLConf$;
@@ -12,6 +17,7 @@ import org.apache.spark.sql.internal.SQLConf$;
 /** Where the tables of a catalog are, and what is done to its names: in a directory, or by a server. */
 abstract class Places {
   static final String STORAGE = "storage.";
+  private static final Pattern CODES = Pattern.compile("(%[0-9a-fA-F]{2})+");
 
   protected final String catalog;
   private final Map storage;
@@ -22,10 +28,36 @@ abstract class Places {
     this.storage = storage;
   }
 
-  /** A path of this machine in its plain form, or a URI of another storage. */
+  /** A path of this machine in its plain form, or a URI of another storage; for locations as Spark gives them. */
   static String plain(String given) {
     if (isRemote(given)) return given;
     return new File(new Path(given).toUri().getPath()).getAbsolutePath();
+  }
+
+  /** The same for names and roots, where a percent sign in a URI begins the code of a character, as for DataFrames. */
+  static String named(String given) { return given.startsWith("file:") ? plain(decoded(given)) : plain(given); }
+
+  private static String decoded(String uri) {
+    Matcher codes = CODES.matcher(uri);
+    StringBuilder path = new StringBuilder();
+    int end = 0;
+    while (codes.find()) {
+      path.append(uri, end, codes.start()).append(text(uri, codes.group()));
+      end = codes.end();
+    }
+    return path.append(uri.substring(end)).toString();
+  }
+
+  private static String text(String uri, String codes) {
+    byte[] bytes = new byte[codes.length() / 3];
+    for (int i = 0; i < bytes.length; i++) bytes[i] = (byte) Integer.parseInt(codes.substring(3 * i + 1, 3 * i + 3), 16);
+    try {
+      String text = StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();
+      if (text.indexOf(0) < 0) return text;
+    } catch (CharacterCodingException e) {
+      // Below.
+    }
+    throw new IllegalArgumentException(uri + " is not a path: its codes, as %41, are not those of a text in UTF-8");
   }
 
   static boolean isRemote(String given) {
