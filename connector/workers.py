@@ -26,6 +26,11 @@ SETTING = "spark.python.daemon.module"
 _PACKAGES = ("pyspark_lance", "lance_format", "connector")
 """Packages that must come from one directory: another module of one of these names may shadow ours."""
 _DEPENDENCIES = ("numba", "pyarrow")
+_MORE_DEPENDENCIES = (
+    *("llvmlite", "lz4", "numpy", "obstore", "py4j", "pyroaring", "snowballstemmer", "sqlglot", "urllib3", "xxhash"),
+    "zstandard",
+)
+"""Packages that some workers need, and that another module may shadow, too."""
 _PROBE = """
 import importlib.util, json, sys
 found = {name: importlib.util.find_spec(name) for name in sys.argv[1:]}
@@ -119,9 +124,19 @@ def _find_problem(python: str, directory: str, python_path: str) -> str | None:
                 " rename that file, or start Spark from another directory"
             )
         return f"Spark's workers run {python!r}, which is no Python that works ({error}); {cure}"
-    missing = [name for name, origin in found.items() if origin is None]
+    missing = [name for name in (*_PACKAGES, *_DEPENDENCIES) if found[name] is None]
     if missing:
         return f"Spark's workers run {python!r}, which does not find the package {missing[0]!r}; {cure}"
+    for name in (*_DEPENDENCIES, *_MORE_DEPENDENCIES):
+        origin = Path(found[name] or "")
+        is_there = Path(directory) in (origin.parent, origin.parent.parent)
+        if is_there and not any(
+            Path(directory).glob(f"{name}-*.dist-info")
+        ):  # which packages that are installed there have
+            return (
+                f"Spark's workers, which start in {directory}, take {origin} for the package {name!r}; rename it, or"
+                " start Spark from another directory"
+            )
     home = Path(found[_PACKAGES[0]] or "").parent.parent
     for name in _PACKAGES:
         origin = Path(found[name] or "")
@@ -142,7 +157,7 @@ def _hiding_file(error: Exception, directory: str) -> Path | None:
 
 def _probe(python: str, directory: str, python_path: str) -> dict[str, str | None]:
     """Return the file that a Python process would load for each package; None for packages that it does not find."""
-    command = [python, "-c", _PROBE, *_PACKAGES, *_DEPENDENCIES]
+    command = [python, "-c", _PROBE, *_PACKAGES, *_DEPENDENCIES, *_MORE_DEPENDENCIES]
     environment = {**os.environ, "PYTHONPATH": python_path}
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=directory, env=environment, timeout=_PROBE_SECONDS, check=True

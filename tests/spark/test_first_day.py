@@ -101,6 +101,16 @@ def test_a_module_where_spark_starts_that_is_named_like_one_of_python(tmp_path: 
     )
 
 
+def test_a_module_where_spark_starts_that_is_named_like_a_dependency(tmp_path: Path) -> None:
+    module = tmp_path / "numpy.py"
+    module.write_text("raise RuntimeError('this is a program')")
+    found = run(_WRONG_PYTHON, tmp_path, str(tmp_path))
+    assert found["registered"] == (
+        f"InvalidInputError: Spark's workers, which start in {tmp_path}, take {module} for the package 'numpy';"
+        " rename it, or start Spark from another directory"
+    )
+
+
 def test_a_module_beside_the_program_that_is_named_like_a_package(tmp_path: Path) -> None:
     module = tmp_path / "programs" / "connector.py"
     module.parent.mkdir()

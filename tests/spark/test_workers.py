@@ -115,3 +115,14 @@ def test_a_package_that_is_shipped_counts(spark: SparkSession, tmp_path: Path) -
     problem = workers._find_problem(sys.executable, "/", os.pathsep.join([str(tmp_path), str(ROOT)]))
     assert problem is not None
     assert f"take {module} for the package 'lance_format' of pyspark-lance in {ROOT}" in problem
+
+
+def test_packages_that_are_installed_where_workers_start_are_no_problem(tmp_path: Path) -> None:
+    (tmp_path / "xxhash").mkdir()
+    module = tmp_path / "xxhash" / "__init__.py"
+    module.touch()
+    problem = workers._find_problem(sys.executable, str(tmp_path), str(ROOT))
+    assert problem is not None
+    assert f"take {module} for the package 'xxhash'; rename it" in problem
+    (tmp_path / "xxhash-3.5.0.dist-info").mkdir()
+    assert workers._find_problem(sys.executable, str(tmp_path), str(ROOT)) is None
