@@ -188,7 +188,8 @@ class LocalStore:
             if not stat.S_ISDIR(os.stat(existing).st_mode):
                 raise NotADirectoryError(errno.ENOTDIR, "Not a directory", existing)
             if not os.access(existing, os.W_OK | os.X_OK):
-                raise PermissionError(errno.EACCES, "Permission denied", existing)
+                code = errno.EROFS if os.statvfs(existing).f_flag & os.ST_RDONLY else errno.EACCES
+                raise OSError(code, os.strerror(code), existing)
 
     def absent_directories(self, path: str) -> tuple[str, ...]:
         """See `DirectoryStore`."""

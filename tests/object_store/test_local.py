@@ -1,6 +1,9 @@
 import errno
 import os
+import shutil
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -126,6 +129,29 @@ class TestLocalStore(DirectoryStoreBehaviour):
     def test_a_name_with_a_null_character_is_refused(self, store: ObjectStore, root: str) -> None:
         with pytest.raises(StorageError):
             store.read(f"{root}/a\0b", 1)
+
+
+_WRITABLE = """
+import sys
+from lance_format import StorageError
+from lance_format.object_store.local import LocalStore
+try:
+    LocalStore().check_writable(sys.argv[1])
+except StorageError as error:
+    print(error)
+"""
+
+
+def test_a_file_system_that_is_read_only_is_not_a_matter_of_rights(tmp_path: Path) -> None:
+    mount = f"mount -t tmpfs -o ro none {tmp_path}"
+    private = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+    if shutil.which("unshare") is None or subprocess.run([*private, mount], check=False).returncode:
+        pytest.skip("this machine allows no private mounts")
+    program = f"{mount} && exec {sys.executable} -c '{_WRITABLE}' {tmp_path}/table"
+    found = subprocess.run([*private, program], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == (
+        f"cannot write in {tmp_path}/table: Read-only file system; the file system is read-only; choose another path"
+    )
 
 
 def test_paths_and_file_uris_mean_local_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
