@@ -86,6 +86,7 @@ _BROKEN = (
     "end of file before message length",
     "connection closed before message",
 )
+_LACKING = re.compile(r"(\S+) Header missing from response")
 _NO_ANSWER = "HTTP error: error sending request"
 _DENIED = ("PermissionDenied", "Unauthenticated", " 401 ", " 403 ")
 
@@ -183,6 +184,12 @@ class CloudErrors:
         for code, remedy in _CAUSES:
             if code in text:
                 return StorageError(f"{failed}: {remedy}")
+        lacking = _LACKING.search(text)
+        if lacking is not None:
+            return StorageError(
+                f"{failed}: the reply has no header {lacking[1]}, which all of these stores send; let proxies and"
+                " gateways on the way pass it, or use another store"
+            )
         if any(mark in kind or mark in text for mark in _DENIED):
             right = _RIGHTS[self._provider][self._action]
             return StorageError(f"{failed}: access denied; grant these credentials {right} on it, or use others")

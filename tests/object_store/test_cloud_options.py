@@ -269,6 +269,14 @@ def test_what_is_denied_is_named(s3_server: ObjectServer, status: int, body: str
         assert not isinstance(failed.value, FileNotFoundError)
 
 
+def test_a_header_that_replies_lack_is_named(s3_server: ObjectServer) -> None:
+    proxy = Proxy(s3_server.endpoint)
+    with proxy.running(), proxy.failing(always(Fault(200))):
+        store, root = resolve(s3_server.new_root(), {**s3_server.options, "aws_endpoint": proxy.endpoint})
+        with pytest.raises(StorageError, match=f"cannot write {root}/key: the reply has no header ETag, .*proxies"):
+            store.put(f"{root}/key", b"content")
+
+
 def test_a_refusal_without_a_body_names_expired_credentials(s3_server: ObjectServer) -> None:
     """S3 answers 400 to HEAD requests with expired credentials, and replies to HEAD have no body with the reason."""
     proxy = Proxy(s3_server.endpoint)
