@@ -69,6 +69,7 @@ _CAUSES = (
     ("PermanentRedirect", "the bucket is in another region; set the option aws_region"),
     ("redirect without LOCATION", "the bucket is in another region; set the option aws_region"),
     ("AuthorizationHeaderMalformed", "the bucket is in another region; set the option aws_region"),
+    ("InvalidHeaderValue", "a credential has a line break or another control character; remove it"),
     ("does not support default_credentials", "no credentials were found; see storage_options"),
     (
         "URL scheme is not allowed",

@@ -86,6 +86,7 @@ once in a thousand requests: longer than servers usually ask for by `Retry-After
 own defaults (100 ms, 2, 15 s) take 3 s on average.
 """
 _ADDRESSES = ("endpoint", "base_url", "metadata_endpoint")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _URL = re.compile(r"(?i)https?://[^/\s]+")
 _ENDPOINT_VARIABLES = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
 
@@ -216,6 +217,13 @@ def _unknown(provider: str, name: str) -> str:
 
 
 def _check(provider: str, config: Mapping[str, str], client: Mapping[str, Any], endpoint: str | None) -> None:
+    texts = {f"{PREFIXES[provider][0]}{name}": value for name, value in config.items() if name != "service_account_key"}
+    texts |= {f"headers.{name}": value for name, value in client.get("default_headers", {}).items()}
+    for name, value in texts.items():
+        if _CONTROL.search(value):
+            raise InvalidInputError(
+                f"the storage option {name} has a line break or another control character; remove it"
+            )
     if config.get("conditional_put", "").strip().lower() == "disabled":
         raise NotSupportedError(
             "aws_conditional_put is disabled, but commits need it: two writers would replace each other's versions;"

@@ -269,6 +269,22 @@ def test_what_is_denied_is_named(s3_server: ObjectServer, status: int, body: str
         assert not isinstance(failed.value, FileNotFoundError)
 
 
+@pytest.mark.parametrize("name", ["aws_access_key_id", "aws_session_token", "headers.x-team"])
+def test_line_breaks_in_credentials_are_named(s3_server: ObjectServer, name: str) -> None:
+    options = {**s3_server.options, name: f"{SECRET}\n"}
+    with pytest.raises(InvalidInputError, match=f"{name} has a line break") as failed:
+        resolve(s3_server.new_root(), options)
+    assert SECRET not in str(failed.value)
+
+
+def test_a_line_break_in_keys_that_a_provider_returns_is_named() -> None:
+    with (
+        pytest.raises(StorageError, match="cannot read s3://b/k: a credential has a line break"),
+        CloudErrors("read", "s3://b/k", "s3", Redaction([])),
+    ):
+        raise PanicException("called `Result::unwrap()` on an `Err` value: InvalidHeaderValue")
+
+
 def test_a_header_that_replies_lack_is_named(s3_server: ObjectServer) -> None:
     proxy = Proxy(s3_server.endpoint)
     with proxy.running(), proxy.failing(always(Fault(200))):
