@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import lance
 import lance.file
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import lance_format
 from lance_format.errors import NotSupportedError
 from lance_format.file import LanceFileReader, LanceFileWriter
 from tests.arrays import make_array, same_values
@@ -142,3 +144,24 @@ def test_lists_of_strings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NotSupportedError, match="'v'"):
         LanceFileWriter(tmp_path / "v.lance", pa.schema([("v", pa.list_(pa.string(), 2))]))
     assert not list(tmp_path.iterdir())
+
+
+def test_structs_that_pylance_writes_in_2_0_are_refused(tmp_path: Path) -> None:
+    """They are one column, of which pylance says no id of the fields below it, and which it cannot read either."""
+    vectors = pa.array([[{"a": 1}], [{"a": 2}]], pa.list_(pa.struct([("a", pa.int32())]), 1))
+    for name, column in {"c": vectors, "s": pa.StructArray.from_arrays([vectors], names=["v"])}.items():
+        path = str(tmp_path / name)
+        table = pa.table({"id": [1, 2], name: column})
+        lance.write_dataset(table, path, data_storage_version="2.0", max_rows_per_file=1)
+        dataset = lance_format.dataset(path)
+        assert dataset.to_table(columns=["id"]) == table.select(["id"])
+        acts = (
+            dataset.to_table,
+            lambda dataset=dataset: dataset.take([1]),
+            lambda dataset=dataset, name=name: dataset.count_rows(f"{name} is null"),
+            lambda dataset=dataset: dataset.optimize.compact_files(),
+        )
+        for act in acts:
+            with pytest.raises(NotSupportedError, match=f"column '{name}': .* fixed-size list of structs"):
+                act()
+        assert lance_format.dataset(path).version == 1

@@ -230,8 +230,11 @@ def _held(field: Field, ids: frozenset[int]) -> Field | None:
     children = tuple(held for child in field.children if (held := _held(child, ids)) is not None)
     if children:
         return field if children == field.children else dataclasses.replace(field, children=children)
-    if field.children and not is_packed(field) and format_of(field) is None:
-        return None  # In 2.0 and 0.1 structs and lists have own column ids without values; those of blobs have values.
+    # In 2.0 and 0.1 structs and lists have own column ids without values; those of blobs have values, and so have
+    # fixed-size lists of structs that pylance writes in 2.0 as one column.
+    has_values = is_packed(field) or format_of(field) is not None or field.logical_type.startswith("fixed_size_list:")
+    if field.children and not has_values:
+        return None
     return field if field.id in ids else None
 
 
