@@ -130,9 +130,8 @@ def _find_problem(python: str, directory: str, python_path: str) -> str | None:
     for name in (*_DEPENDENCIES, *_MORE_DEPENDENCIES):
         origin = Path(found[name] or "")
         is_there = Path(directory) in (origin.parent, origin.parent.parent)
-        if is_there and not any(
-            Path(directory).glob(f"{name}-*.dist-info")
-        ):  # which packages that are installed there have
+        is_installed = any(Path(directory).glob(f"{name}-*.dist-info"))
+        if is_there and not is_installed:
             return (
                 f"Spark's workers, which start in {directory}, take {origin} for the package {name!r}; rename it, or"
                 " start Spark from another directory"

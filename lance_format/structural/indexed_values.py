@@ -10,6 +10,7 @@ from lance_format.compression.codec import Decompressor
 from lance_format.compression.rle import WORD_BITS, RleDecompressor
 from lance_format.data_block import (
     BufferSlices,
+    Bytes,
     Counts,
     DataBlock,
     DictionaryBlock,
@@ -21,6 +22,30 @@ from lance_format.data_block import (
 )
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
+
+
+def decompress_items(items: Decompressor, data: Bytes, count: int) -> DataBlock:
+    """Return the items of a dictionary.
+
+    Parameters
+    ----------
+    items : Decompressor
+    data : uint8[…]
+        The buffer of the page.
+    count : int
+        Number of items according to the page.
+
+    Raises
+    ------
+    CorruptFileError
+        If there are more or fewer, or something else.
+    """
+    found = items.decompress([BufferSlices.whole(data)], np.array([count], np.int64))
+    if not isinstance(found, FixedWidthBlock | VariableWidthBlock):
+        raise CorruptFileError("the items of a dictionary are neither numbers nor byte strings")
+    if found.num_values != count:
+        raise CorruptFileError(f"the dictionary has {found.num_values} items")
+    return found
 
 
 def index_into(dictionary: DataBlock, indices: ValueBlock) -> DictionaryBlock:

@@ -34,9 +34,7 @@ from lance_format.data_block import (
     Bytes,
     Counts,
     DataBlock,
-    FixedWidthBlock,
     ValueBlock,
-    VariableWidthBlock,
     aligned,
     detached,
     memory_bytes,
@@ -49,7 +47,7 @@ from lance_format.kernels.pages.mini_block import ALIGNMENT
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import encodings_pb2
 from lance_format.structural.chunk_table import ChunkTable, PickedRows, measure_chunks, pick_rows
-from lance_format.structural.indexed_values import index_into, index_into_several, reading_items
+from lance_format.structural.indexed_values import decompress_items, index_into, index_into_several, reading_items
 from lance_format.structural.layers import LayerStack, Levels
 from lance_format.structural.page import (
     DecodedRows,
@@ -69,6 +67,7 @@ _MAX_REPETITION_DEPTH = 1000
 _MAX_DICTIONARY_ITEMS = 2**32
 _MAX_VALUES_TOGETHER = 2**20
 _MAX_DICTIONARY_BYTES_TOGETHER = 16 * 1024  # Dictionaries of pages whose rows are read together are copied.
+_MAX_ITEM_BYTES_TOGETHER = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +219,7 @@ class MiniBlockPage:
     def _parse_search(self, parts: Sequence[Bytes]) -> _Search:
         dictionary = None
         if self._items is not None:
-            count = np.array([self._num_dictionary_items], np.int64)
-            items = self._items.decompress([BufferSlices.whole(parts[1])], count)
-            if not isinstance(items, FixedWidthBlock | VariableWidthBlock):
-                raise CorruptFileError("the items of a dictionary are neither numbers nor byte strings")
-            dictionary = detached(items)
-            if dictionary.num_values != self._num_dictionary_items:
-                raise CorruptFileError(f"the dictionary has {dictionary.num_values} items")
+            dictionary = detached(decompress_items(self._items, parts[1], self._num_dictionary_items))
         return _Search(self._parse_table(parts[0], parts[-1] if self._stack.lists else None), dictionary)
 
     def _parse_table(self, buffer: Bytes, repetition_index: Bytes | None) -> ChunkTable:
@@ -249,8 +242,8 @@ class MiniBlockPage:
 
     def decode_together(self, pages: Sequence[PlacedPage], data: Bytes) -> DecodedRows:
         """Decode whole pages that share the layout of this one, except its number of values; see `together`."""
-        needed = 2 + bool(self._stack.lists)
-        if self._items is not None or any(len(page.buffers) < needed for page in pages):
+        needed = 2 + (self._items is not None) + bool(self._stack.lists)
+        if any(len(page.buffers) < needed for page in pages):
             raise NotSupportedError("these pages cannot be decoded at once")
         num_values = [page.layout.mini_block_layout.num_items for page in pages]
         num_rows = [page.num_rows for page in pages]
@@ -272,6 +265,8 @@ class MiniBlockPage:
         if (starts % ALIGNMENT).any():
             raise NotSupportedError("these pages cannot be decoded at once")
         values, levels, num_levels = self._decode(data, starts, sizes, counts)
+        if self._items is not None:
+            values = index_into_several(self._items_of(pages, data), values, np.add.reduceat(counts, firsts).tolist())
         if levels.repetition is not None:
             begins = starts_of(np.add.reduceat(num_levels, firsts))
             starts_row = levels.repetition == self._stack.max_repetition
@@ -280,6 +275,22 @@ class MiniBlockPage:
             if np.add.reduceat(starts_row, begins, dtype=np.int64).tolist() != num_rows:
                 raise CorruptFileError("the levels of a page have another number of rows")
         return DecodedRows(values, levels, self._stack)
+
+    def _items_of(self, pages: Sequence[PlacedPage], data: Bytes) -> list[DataBlock]:
+        """Return the dictionary of each page; see `decode_together`."""
+        assert self._items is not None
+        dictionaries: list[DataBlock] = []
+        left = _MAX_ITEM_BYTES_TOGETHER
+        for page in pages:
+            start, size = page.base + page.buffers[2].offset, page.buffers[2].size
+            count = page.layout.mini_block_layout.num_dictionary_items
+            if size > _MAX_DICTIONARY_BYTES_TOGETHER or count > _MAX_DICTIONARY_ITEMS:
+                raise NotSupportedError("these pages cannot be decoded at once")
+            dictionaries.append(decompress_items(self._items, aligned(data[start : start + size]), count))
+            left -= memory_bytes(dictionaries[-1])
+            if left < 0:
+                raise NotSupportedError("these pages cannot be decoded at once")
+        return dictionaries
 
     def _decode(
         self,

@@ -21,7 +21,7 @@ from lance_format.structural.page import DecodedRows, Page, PageDescription, Pla
 from lance_format.structural.registry import parse_page
 
 _FREE_FIELDS: dict[str, tuple[str, ...]] = {
-    "mini_block_layout": ("num_items",),
+    "mini_block_layout": ("num_items", "num_dictionary_items"),
     "full_zip_layout": ("num_items", "num_visible_items"),
     "constant_layout": ("inline_value",),
 }
@@ -29,6 +29,9 @@ _FREE_FIELDS: dict[str, tuple[str, ...]] = {
 
 _MOST_BYTES = 64 * 1024 * 1024
 """Maximum size of the byte strings of several pages that are decoded at once."""
+
+_LEAST_BYTES = 16 * 1024
+"""Smaller pages are decoded whatever they may expand to."""
 
 
 def group_pages(pages: Sequence[PlacedPage]) -> list[list[int]]:
@@ -76,9 +79,22 @@ def decode_group(pages: Sequence[PlacedPage], data: Bytes, shape: ValueShape) ->
 
 
 def _bounded(pages: Sequence[PlacedPage]) -> Iterator[Sequence[PlacedPage]]:
-    """Divide pages of byte strings so that those of several never have more than `_MOST_BYTES`."""
+    """Divide pages of byte strings so that those of several never have more than `_MOST_BYTES`.
+
+    Values of dictionaries become large only when they are looked up.
+
+    Raises
+    ------
+    NotSupportedError
+        If one page may have more.
+    """
+    if pages[0].layout.mini_block_layout.HasField("dictionary"):
+        yield pages
+        return
     most = _MOST_BYTES // most_expansion(pages[0].layout)
     sizes = [sum(buffer.size for buffer in page.buffers) for page in pages]
+    if max(sizes) > max(most, _LEAST_BYTES):
+        raise NotSupportedError(f"a page of {max(sizes)} bytes may expand to more than {_MOST_BYTES}")
     if sum(sizes) <= most:
         yield pages
         return

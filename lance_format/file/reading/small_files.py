@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lance_format.data_block import Bytes, starts_of
 from lance_format.errors import CorruptFileError, LanceError, NotSupportedError
-from lance_format.file.columns.assembly import build_leaf, merge
+from lance_format.file.columns.assembly import build_leaf, bytes_of_strings, merge
 from lance_format.file.columns.dictionaries import concat
 from lance_format.file.columns.leaf_columns import Leaf
 from lance_format.file.columns.projection import ColumnProjection
@@ -203,11 +203,14 @@ def _decode_leaf(pages: Sequence[PlacedPage], leaf: Leaf, data: Bytes, room: int
     arrays: list[pa.Array] = []
     for group in groups:
         for decoded in decode_group([pages[position] for position in group], data, leaf.shape):
-            built = build_leaf(decoded, leaf)
-            room -= sum(array.nbytes for array in built)
+            if bytes_of_strings(decoded.values, leaf.arrow_type) <= room:
+                built = build_leaf(decoded, leaf)
+                arrays += built
+                room -= sum(array.nbytes for array in built)
+            else:
+                room = -1
             if room < 0:
                 raise NotSupportedError(f"column {leaf.name!r} of these files is too large to be read at once")
-            arrays += built
     whole = concat(arrays)
     sizes = np.array([page.num_rows for page in pages])
     if len(whole) != sizes.sum():

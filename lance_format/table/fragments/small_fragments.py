@@ -6,7 +6,8 @@ says what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -22,20 +23,32 @@ from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.reader import FragmentReader, filter_rows, load_deleted_rows
 from lance_format.version import FileVersion
 
-MOST_ROWS = 1024
+MOST_ROWS = 8192
 """Maximum number of rows of a small fragment."""
 
-_MOST_BYTES = 16 * 1024
-"""Maximum size of the files of a small fragment: reading all of it costs less than looking for a part."""
+_LEAST_BYTES, _MOST_BYTES = 16 * 1024, 256 * 1024
+"""Maximum size of the files of a small fragment, where few of its columns are wanted, and where most are.
+
+Reading all of it costs less than the calls that look for a part.
+"""
+
+_WANTED_SHARE = 0.25
+"""Share of its columns that are most."""
 
 
-def is_small(scan: FragmentReader) -> bool:
-    """Return whether a fragment may be read with others: its files are small."""
+def smallness(schema: Schema) -> Callable[[FragmentReader], bool]:
+    """Return what tells of a fragment whether these columns may be read with those of others: its files are small."""
+    return partial(_is_small, sum(1 for _ in schema.walk()))
+
+
+def _is_small(num_fields: int, scan: FragmentReader) -> bool:
     fragment = scan.fragment
+    if not 0 < fragment.physical_rows <= MOST_ROWS or fragment.known_bytes > _MOST_BYTES:
+        return False
+    held = sum(len(file.fields) for file in fragment.files)
     return (
-        0 < fragment.physical_rows <= MOST_ROWS
+        (fragment.known_bytes <= _LEAST_BYTES or num_fields >= _WANTED_SHARE * held)
         and all(file.file_size_bytes for file in fragment.files)
-        and fragment.known_bytes <= _MOST_BYTES
         and all(_has_levels(file) for file in fragment.files)
     )
 

@@ -12,7 +12,7 @@ from lance_format.table.fragments.joined_take import TakenRows
 from lance_format.table.fragments.opening import opened_ahead
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import LiveRows
-from lance_format.table.fragments.small_fragments import is_small, read_small_fragments
+from lance_format.table.fragments.small_fragments import read_small_fragments, smallness
 
 _MOST_TOGETHER = 64
 
@@ -33,7 +33,7 @@ def read_whole(scans: Iterable[FragmentReader], schema: Schema, *, batch_size: i
     (pa.RecordBatch, list of LiveRows)
         Rows of one fragment, or of several.
     """
-    for are_small, some in itertools.groupby(scans, key=is_small):
+    for are_small, some in itertools.groupby(scans, key=smallness(schema)):
         if are_small:
             for group in _groups(some, batch_size):
                 yield from _read_together(group, schema, batch_size)

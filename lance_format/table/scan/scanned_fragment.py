@@ -17,7 +17,7 @@ from lance_format.table.fragments.joined_take import NONE_OPEN, OpenFiles, take_
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader, OffsetsFunction, to_live, to_physical
 from lance_format.table.fragments.row_columns import LiveRows
-from lance_format.table.fragments.small_fragments import is_small, read_small_fragments
+from lance_format.table.fragments.small_fragments import read_small_fragments, smallness
 from lance_format.table.scan.row_ranges import RowRanges
 
 _FEW_ROWS = 1024
@@ -204,6 +204,7 @@ def read_together(
     """
     found: dict[int, JoinedRows] = {}
     read: set[int] = set()
+    is_small = smallness(schema)
     small = [
         number
         for number, (scan, ranges, _) in enumerate(fragments)

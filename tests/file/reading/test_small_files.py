@@ -6,6 +6,7 @@ import itertools
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import lance.file
 import numpy as np
@@ -23,6 +24,7 @@ from lance_format.file import (
     read_small_files,
 )
 from lance_format.object_store.local import LocalStore
+from lance_format.structural import mini_block
 from tests.arrays import NULLS, flat_tables, same_values
 
 _VERSIONS = ("2.1", "2.2")
@@ -154,6 +156,26 @@ def test_files_that_differ_in_their_only_value(type_: pa.DataType, tmp_path: Pat
     _check(tables, tmp_path, "2.2")
 
 
+@pytest.mark.parametrize("version", _VERSIONS)
+def test_files_with_dictionaries(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    tables = []
+    for rows, items in ((2000, 60), (1500, 50), (1000, 40)):
+        words = [f"{number} of {items} words" for number in rng.permutation(items)]
+        numbers = rng.integers(0, 2**62, items)
+        chosen = rng.integers(0, items, rows)
+        columns = {
+            "words": pa.array([words[place] for place in chosen], mask=rng.random(rows) < 0.2),
+            "numbers": pa.array(numbers[chosen]),
+            "lists": pa.array([[words[place]] * (place % 30) for place in chosen.tolist()], pa.list_(pa.string())),
+        }
+        tables.append(pa.table(columns))
+    counted = Mock(wraps=mini_block.index_into_several)
+    monkeypatch.setattr(mini_block, "index_into_several", counted)
+    _check(tables, tmp_path, version)
+    assert 3 in [len(call.args[0]) for call in counted.call_args_list]
+
+
 def test_a_value_that_the_rest_of_the_metadata_has_too(tmp_path: Path) -> None:
     files = [
         _write(tmp_path / f"{number}.lance", pa.table({"a": pa.array([value] * 300, pa.binary(4))}), "2.2")
@@ -174,6 +196,7 @@ _WORDS = tuple(letter * 4000 for letter in "abc")
         pytest.param(["x" * 60_000, "y" * 60_000] * 100, {}, id="lz4"),
         pytest.param(["x" * 60_000, "y" * 60_000] * 100, {"lance-encoding:compression": "zstd"}, id="zstd"),
         pytest.param(_WORDS[:1] * 1000, {}, id="constant"),
+        pytest.param(["x" * 20_000, "y" * 20_000] * 100, {}, id="dictionary"),
     ],
 )
 def test_texts_that_become_large(values: Sequence[str], options: dict[str, str], tmp_path: Path) -> None:

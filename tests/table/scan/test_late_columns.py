@@ -62,16 +62,16 @@ def test_filters_of_every_selectivity(seed: int, tmp_path: Path) -> None:
 
 def test_the_first_rows_do_not_wait_for_the_last(tmp_path: Path) -> None:
     rows = pa.table({"id": range(200_000), "s": [f"{number}" for number in range(200_000)]})
-    lance_format.write_dataset(rows, tmp_path / "t", max_rows_per_file=2000)
+    lance_format.write_dataset(rows, tmp_path / "t", max_rows_per_file=10_000)
     counts: list[int] = []
     scanner = lance_format.dataset(tmp_path / "t").scanner(
-        filter="id % 2000 = 7", scan_stats_callback=lambda metrics: counts.append(metrics.fragments_scanned)
+        filter="id % 10000 = 7", scan_stats_callback=lambda metrics: counts.append(metrics.fragments_scanned)
     )
     batches = scanner.to_batches()
     assert next(batches)["id"].to_pylist() == [7]
     batches.close()  # type: ignore[attr-defined]
     assert counts == [1]
-    assert scanner.to_table()["id"].to_pylist() == [*range(7, 200_000, 2000)]
+    assert scanner.to_table()["id"].to_pylist() == [*range(7, 200_000, 10_000)]
 
 
 def test_few_files_are_open_while_rows_wait(tmp_path: Path) -> None:

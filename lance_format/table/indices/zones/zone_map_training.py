@@ -23,7 +23,7 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.opening import opened_ahead
 from lance_format.table.fragments.reader import FragmentReader
-from lance_format.table.fragments.small_fragments import is_small
+from lance_format.table.fragments.small_fragments import smallness
 from lance_format.table.fragments.whole_fragments import read_whole
 from lance_format.table.indices.column_values import narrowed, values_below
 from lance_format.table.indices.zones.zone_map import NullRows, ZoneNumbers, Zones, comparable, has_bounds, with_nan
@@ -119,7 +119,7 @@ def _found_in(
     scans: Iterable[FragmentReader], schema: Schema, harvest: _Harvest
 ) -> Iterator[tuple[FragmentReader, _Found | Iterable[_Rows]]]:
     """Yield fragments with their seeds or live rows. The rows of small ones cost less than a look for seeds."""
-    for are_small, group in itertools.groupby(scans, key=is_small):
+    for are_small, group in itertools.groupby(scans, key=smallness(schema)):
         if are_small:
             yield from _small(group, schema)
         else:
