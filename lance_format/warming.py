@@ -232,6 +232,8 @@ def _texts(is_null: npt.NDArray[np.bool_]) -> Iterator[_Column]:
     few = pa.array([f"name {number % 30}" for number in range(_NUM_ROWS)])
     yield few, {}
     yield few.dictionary_encode(), {}
+    for num_items in (30, 3000):  # whose numbers have one byte, and two
+        yield pa.array([f"name {number % num_items}" for number in range(_NUM_ROWS)], mask=is_null), {}
 
 
 def _nested(random: np.random.Generator, is_null: npt.NDArray[np.bool_], version: str) -> Iterator[_Column]:

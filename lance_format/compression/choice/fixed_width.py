@@ -19,6 +19,8 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.version import FileVersion
 
 _SAMPLED_VALUES = 8192
+# Packed blocks of 1,024 values are not smaller, and buffers are padded to half of it.
+_MOST_PLAIN_BYTES = 128
 # Maximum size of byte planes relative to the smallest other compression.
 _MOST_OF_PLAIN = 0.8
 # Dictionaries of smaller integers are not tried: these are a block of a disk in either case.
@@ -58,7 +60,7 @@ class FixedWidthChoice:
 def choose(block: FixedWidthBlock, options: CompressionOptions) -> FixedWidthChoice:
     """Return the smallest of flat, bit packing, runs and byte planes."""
     bits = block.bits_per_value
-    if bits not in bitpacking.WORD_BITS or options.scheme is Scheme.NONE:
+    if bits not in bitpacking.WORD_BITS or options.scheme is Scheme.NONE or block.size_bytes <= _MOST_PLAIN_BYTES:
         return FixedWidthChoice(block.size_bytes, bits)
     widths, num_runs = bitpacking.measure(block)
     item_bits = max(int(widths.max()), 1)
