@@ -203,14 +203,12 @@ def _decode_leaf(pages: Sequence[PlacedPage], leaf: Leaf, data: Bytes, room: int
     arrays: list[pa.Array] = []
     for group in groups:
         for decoded in decode_group([pages[position] for position in group], data, leaf.shape):
-            if bytes_of_strings(decoded.values, leaf.arrow_type) <= room:
-                built = build_leaf(decoded, leaf)
-                arrays += built
-                room -= sum(array.nbytes for array in built)
-            else:
-                room = -1
-            if room < 0:
+            is_too_large = bytes_of_strings(decoded.values, leaf.arrow_type) > room
+            built = [] if is_too_large else build_leaf(decoded, leaf)
+            room -= sum(array.nbytes for array in built)
+            if is_too_large or room < 0:
                 raise NotSupportedError(f"column {leaf.name!r} of these files is too large to be read at once")
+            arrays += built
     whole = concat(arrays)
     sizes = np.array([page.num_rows for page in pages])
     if len(whole) != sizes.sum():

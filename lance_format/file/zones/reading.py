@@ -1,8 +1,8 @@
 """Reading the zones of some columns of a file, from the most precise form.
 
-A seed is exact and counts NaN; the embedded file has more columns, and neither property (`zone_seeds`, `zone_file`).
-Only the needed columns of the latter are read. Columns without both may have a zone index in their encoding
-(`zone_index`). The results are validated and cached.
+A seed is exact and counts NaN (`seeds.py`). The embedded file has the columns without one, and in older files all, with
+bounds that need not occur (`statistics_file.py`); only the needed ones are read. Columns without both may have a zone
+index in their encoding (`index.py`). The results are validated and cached.
 """
 
 from __future__ import annotations
