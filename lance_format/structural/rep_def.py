@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from lance_format.data_block import Counts
 from lance_format.errors import CorruptFileError
-from lance_format.kernels.jit import read_only
 from lance_format.kernels.pages import levels as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
@@ -94,7 +93,7 @@ def visible_definition(levels: LevelPair, stack: LayerStack) -> Levels | None:
     if not _has_invisible(stack):
         return levels.definition
     kept = empty(levels.definition.size, np.uint16)
-    return kept[: kernels.keep_visible(read_only(levels.definition), stack.max_visible, kept)]
+    return kept[: kernels.select_levels(levels.definition, stack.max_visible, kept)]
 
 
 def _has_invisible(stack: LayerStack) -> bool:

@@ -88,7 +88,7 @@ class StructuralLeaf:
 
     @cached_property
     def _array_form(self) -> str | None:
-        """What leaves share whose arrays are built alike, apart from their pages; None if rows are not values."""
+        """Properties that leaves share whose arrays are built alike, apart from their pages; None without such ones."""
         above = self.leaf.path[:-1]
         if self._items_per_row > 1 or any(kind_of(field) is not Kind.STRUCT for field in above):
             return None

@@ -15,31 +15,6 @@ I64 = npt.NDArray[np.int64]
 
 
 @kernel
-def keep_visible(definition: U16, max_visible: int, out: U16) -> int:
-    """Leave out the entries that have no value.
-
-    Parameters
-    ----------
-    definition : uint16[num_levels]
-        Definition levels of the entries.
-    max_visible : int
-        Highest definition level of a visible entry.
-    out : uint16[num_levels]
-        Set to the levels of the visible entries.
-
-    Returns
-    -------
-    int
-        The number of visible entries.
-    """
-    kept = np.uint64(0)
-    for index in range(np.uint64(definition.size)):
-        out[kept] = definition[index]
-        kept += np.uint64(definition[index] <= max_visible)
-    return np.int64(kept)
-
-
-@kernel
 def renumber(levels: U16, numbers: U16) -> int:
     """Replace every level.
 
