@@ -12,10 +12,17 @@ import pyarrow as pa
 import pytest
 
 import lance_format
-from lance_format import IndexConfig, InvalidInputError, LanceError, NotSupportedError, RetryableCommitConflictError
+from lance_format import (
+    CorruptFileError,
+    IndexConfig,
+    InvalidInputError,
+    LanceError,
+    NotSupportedError,
+    RetryableCommitConflictError,
+)
 from lance_format.table.indices import row_kind
 from lance_format.table.indices.building import TrainedIndex, TrainIndexTask
-from lance_format.table.indices.kinds import bitmap_file, bitmap_index
+from lance_format.table.indices.kinds import bitmap_file, bitmap_index, btree_index
 from lance_format.table.indices.row_kind import OrderedRows
 from lance_format.table.versions.table_version import TableVersion
 from tests.table.builders import rows
@@ -296,3 +303,12 @@ def test_what_cannot_be_indexed(tmp_path: Path, column: str, kind: Any, error: t
     table = lance_format.write_dataset(pa.schema(fields).empty_table(), tmp_path)
     with pytest.raises(error, match=message):
         table.create_scalar_index(column, kind)
+
+
+def test_a_number_of_nulls_that_is_null_is_refused() -> None:
+    fields = [field.with_nullable(True) for field in btree_index.lookup_columns(pa.int64())]
+    columns = [
+        pa.array(values, field.type) for values, field in zip(([0, 5], [4, 9], [0, None], [0, 1]), fields, strict=True)
+    ]
+    with pytest.raises(CorruptFileError, match=r"^x/page_lookup\.lance: the number of nulls of a page is null$"):
+        btree_index._zones_of(pa.record_batch(columns, pa.schema(fields)), 5, 10, "x/page_lookup.lance")

@@ -124,7 +124,10 @@ def _zones_of(batch: pa.RecordBatch, page_rows: int, num_values: int, path: str)
         raise CorruptFileError("the pages are not numbered in their order", path=path)
     lower, upper = (_without_nan(batch.column(name)) for name in ("min", "max"))
     num_rows = np.minimum((numbers + 1) * page_rows, num_values) - numbers * page_rows
-    counted = batch.column("null_count").to_numpy(zero_copy_only=False).astype(np.int64)
+    counted = batch.column("null_count")
+    if counted.null_count:
+        raise CorruptFileError("the number of nulls of a page is null", path=path)
+    counted = counted.to_numpy().astype(np.int64)
     if (counted > num_rows).any():
         raise CorruptFileError("a page has more nulls than rows", path=path)
     order, other = comparable(lower), comparable(upper)
