@@ -9,6 +9,7 @@ A mini-block chunk holds at most 4,096 values and 4 KiB.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -128,8 +129,9 @@ def parse_per_value(encoding: encodings_pb2.CompressiveEncoding) -> FlatPerValue
     return FlatPerValueDecompressor(parse(encoding).bits_per_value)
 
 
+@functools.cache
 def describe(bits_per_value: int) -> encodings_pb2.CompressiveEncoding:
-    """Return the encoding of flat values."""
+    """Return the encoding of flat values, a message that all pages share: it must not be modified."""
     return encodings_pb2.CompressiveEncoding(flat=encodings_pb2.Flat(bits_per_value=bits_per_value))
 
 
@@ -145,6 +147,7 @@ def compress(block: FixedWidthBlock) -> CompressedChunks:
 
 def chunk_counts(num_values: int, per_chunk: int) -> Counts:
     """Return the number of values of each chunk: `per_chunk`, and the rest in the last."""
-    counts = np.full(-(-num_values // per_chunk), per_chunk, np.int64)
+    counts = np.empty(-(-num_values // per_chunk), np.int64)
+    counts.fill(per_chunk)
     counts[-1] = num_values - per_chunk * (len(counts) - 1)
     return counts

@@ -17,7 +17,6 @@ from lance_format.structural.page import EncodedPage
 from lance_format.structural.rep_def import LevelPair, visible, visible_definition
 from lance_format.version import FileVersion
 
-_FILL = 0xFE
 _LEVEL_BITS = 16
 _MAX_LEVELS = 2**16 - 1
 
@@ -59,8 +58,6 @@ def encode(
     page = strategy.compress_page(values, visible_definition(levels, stack), options, version)
     chunks, large_chunks = page.chunks, version.has_large_chunks
     counts = _levels_of_chunks(levels, stack, chunks.num_values)
-    if int(counts.max()) > _MAX_LEVELS:
-        raise TooManyLevelsError
     repetition = _compress_levels(levels.repetition, counts, version)
     definitions = _compress_levels(levels.definition, counts, version)
     table, data = _assemble(chunks, [repetition, definitions], counts, large_chunks=large_chunks)
@@ -85,13 +82,21 @@ def encode(
 
 
 def _levels_of_chunks(levels: LevelPair, stack: LayerStack, num_values: Counts) -> Counts:
-    """Return the levels of each chunk: up to its last value, in the last chunk all remaining ones."""
+    """Return the levels of each chunk: up to its last value, in the last chunk all remaining ones.
+
+    Raises
+    ------
+    TooManyLevelsError
+    """
     seen = visible(levels.definition, stack)
     if seen is None:
         return num_values
     ends = np.flatnonzero(seen)[np.cumsum(num_values) - 1] + 1
     ends[-1] = levels.num_levels
-    return np.diff(ends, prepend=0)
+    counts = np.diff(ends, prepend=0)
+    if int(counts.max()) > _MAX_LEVELS:
+        raise TooManyLevelsError
+    return counts
 
 
 def _repetition_index(repetition: Levels, row_start: int, counts: Counts) -> Bytes:
@@ -117,26 +122,26 @@ def _compress_levels(levels: Levels | None, counts: Counts, version: FileVersion
 def _assemble(
     chunks: CompressedChunks, levels: list[CompressedChunks | None], counts: Counts, *, large_chunks: bool
 ) -> tuple[Bytes, Bytes]:
-    """Return the chunk table and the chunks."""
+    """Return the chunk table and the chunks.
+
+    Raises
+    ------
+    TooLargeForMiniBlockError
+    """
     size_width = 4 if large_chunks else 2
     present = [level for level in levels if level is not None]
     header_bytes = 2 + 2 * len(present) + size_width * len(chunks.buffers)
     parts = [*(level.buffers[0] for level in present), *chunks.buffers]
-    sizes = np.stack([*(level.sizes[0] for level in present), *chunks.sizes])
     num_chunks = len(chunks.num_values)
-    chunk_bytes, words = empty(num_chunks, np.int64), empty(num_chunks, np.int64)
+    sizes = np.concatenate([*(level.sizes[0] for level in present), *chunks.sizes]).reshape(len(parts), num_chunks)
+    words = empty(num_chunks, np.int64)
     positions = np.empty((len(parts) + 1, num_chunks), np.int64)
-    total = kernels.plan_chunks(sizes, chunks.num_values, header_bytes, chunk_bytes, positions, words)
-    _check_chunk_size(int(chunk_bytes.max()), large_chunks=large_chunks)
+    most_bytes = ALIGNMENT << (8 * size_width - LOG_BITS)
+    total = kernels.plan_chunks(sizes, chunks.num_values, header_bytes, most_bytes, positions, words)
+    if total == kernels.TOO_LARGE:
+        raise TooLargeForMiniBlockError
     data: Bytes = empty(total, np.uint8)
-    data.fill(_FILL)
-    kernels.write_headers(counts, sizes, len(present), size_width, positions[0], data)
+    kernels.write_headers(counts, sizes, len(present), size_width, positions, data)
     for index, part in enumerate(parts):
         kernels.scatter(part, sizes[index], positions[index + 1], data)
     return words.astype(f"<u{size_width}").view(np.uint8), data
-
-
-def _check_chunk_size(size: int, *, large_chunks: bool) -> None:
-    limit = ALIGNMENT << (32 - LOG_BITS if large_chunks else 16 - LOG_BITS)
-    if size > limit:
-        raise TooLargeForMiniBlockError

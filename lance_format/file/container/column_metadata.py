@@ -6,6 +6,7 @@ File format document, "File Structure". Encodings are self-describing messages. 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
@@ -205,19 +206,10 @@ def serialize_column(
     buffers : sequence of ByteRange
         Those of the column itself.
     """
-    encoding = encodings_pb2.ColumnEncoding()
-    values = encoding
-    if zone_index is not None:
-        values.zone_index.rows_per_zone = zone_index.rows_per_zone
-        kind = array_encodings_pb2.Buffer.file if zone_index.is_in_file else array_encodings_pb2.Buffer.column
-        values.zone_index.zone_map_buffer.buffer_index = zone_index.buffer
-        values.zone_index.zone_map_buffer.buffer_type = kind
-        values = values.zone_index.inner
-    values = values.blob.inner if is_blob else values
-    values.values.SetInParent()
-    column = file_pb2.ColumnMetadata(encoding=_pack(encoding, _COLUMN_ENCODING_URL))
-    column.buffer_offsets.extend(buffer.offset for buffer in buffers)
-    column.buffer_sizes.extend(buffer.size for buffer in buffers)
+    column = file_pb2.ColumnMetadata(encoding=_column_encoding(is_blob, zone_index))
+    if buffers:
+        column.buffer_offsets.extend(buffer.offset for buffer in buffers)
+        column.buffer_sizes.extend(buffer.size for buffer in buffers)
     for page, first_row in zip(pages, first_rows, strict=True):
         assert not isinstance(page.layout, LegacyPage)
         is_array = isinstance(page.layout, array_encodings_pb2.ArrayEncoding)
@@ -229,6 +221,22 @@ def serialize_column(
             priority=first_row,
         )
     return column.SerializeToString()
+
+
+@functools.lru_cache(maxsize=16)
+def _column_encoding(is_blob: bool, zone_index: ZoneIndexEntry | None) -> file_pb2.Encoding:
+    """Return the encoding of a column, a message that columns have in common: it must not be modified."""
+    encoding = encodings_pb2.ColumnEncoding()
+    values = encoding
+    if zone_index is not None:
+        values.zone_index.rows_per_zone = zone_index.rows_per_zone
+        kind = array_encodings_pb2.Buffer.file if zone_index.is_in_file else array_encodings_pb2.Buffer.column
+        values.zone_index.zone_map_buffer.buffer_index = zone_index.buffer
+        values.zone_index.zone_map_buffer.buffer_type = kind
+        values = values.zone_index.inner
+    values = values.blob.inner if is_blob else values
+    values.values.SetInParent()
+    return _pack(encoding, _COLUMN_ENCODING_URL)
 
 
 def _pack(message: PageEncoding | encodings_pb2.ColumnEncoding, url: str) -> file_pb2.Encoding:

@@ -19,6 +19,8 @@ from lance_format.file.columns.leaves import BLOB_SHAPE, PACKED_SHAPE
 from lance_format.file.columns.storable import has_fixed_width
 from lance_format.file.writing.option_effects import useless_mark, useless_options
 
+_DEFAULTS = CompressionOptions()
+
 
 def options_of(leaf: Leaf, defaults: EncodingDefaults) -> CompressionOptions:
     """Return the compression options of a leaf, which inherits those of its parents.
@@ -29,7 +31,7 @@ def options_of(leaf: Leaf, defaults: EncodingDefaults) -> CompressionOptions:
         If an option of the caller is invalid.
     """
     if _asks_for_nothing(leaf, defaults):
-        return CompressionOptions()
+        return _DEFAULTS
     path = [part.name for part in leaf.path]
     merged = defaults.of(path)
     CompressionOptions.parse(merged, leaf.name)
@@ -70,7 +72,10 @@ def _asks_for_nothing(leaf: Leaf, defaults: EncodingDefaults) -> bool:
 
 
 def _has_metadata(leaf: Leaf) -> bool:
-    return any(part.metadata for part in leaf.path)
+    for part in leaf.path:  # noqa: SIM110  # A generator takes twice as long, and wide tables have many columns.
+        if part.metadata:
+            return True
+    return False
 
 
 def check_requests(fields: Iterable[Field]) -> None:

@@ -81,14 +81,15 @@ class LeafZones:
         rows_per_zone : int
         """
         left = rows_per_zone - self.num_rows[-1] if self.num_rows else 0  # in the zone that is not full yet
-        bounds = [0, *range(left or rows_per_zone, len(array), rows_per_zone), len(array)]
-        zones, starts = list(pairwise(bounds)), np.array(bounds, np.int64)
+        starts = _zone_starts(len(array), left or rows_per_zone, rows_per_zone)
         mask = _ALL_VALID if valid is None else valid
         lower, upper, num_nan = _measure_of(array.type)(array, mask, starts)
-        num_rows = [end - start for start, end in zones]
-        num_nulls = [0] * len(zones)
+        num_rows = (starts[1:] - starts[:-1]).tolist()
+        num_nulls = [0] * len(num_rows)
         if valid is not None:
-            num_nulls = [end - start - int(np.count_nonzero(valid[start:end])) for start, end in zones]
+            num_nulls = [
+                end - start - int(np.count_nonzero(valid[start:end])) for start, end in pairwise(starts.tolist())
+            ]
         if left:
             self.lower[-1] = _merged(min, self.lower[-1], lower.pop(0))
             self.upper[-1] = _merged(max, self.upper[-1], upper.pop(0))
@@ -100,6 +101,23 @@ class LeafZones:
         self.num_nan += num_nan
         self.num_rows += num_rows
         self.num_nulls += num_nulls
+
+
+def _zone_starts(num_rows: int, first: int, others: int) -> Counts:
+    """Return the start of each zone, and the end of the last.
+
+    Parameters
+    ----------
+    num_rows : int
+        At least 1.
+    first, others : int
+        Number of rows of the first zone and of all others, but for the last, which may have fewer.
+    """
+    first, others = min(first, num_rows), min(others, num_rows)
+    num_zones = 1 - (first - num_rows) // others
+    starts: Counts = np.arange(first - others, first + num_zones * others, others, dtype=np.int64)
+    starts[0], starts[-1] = 0, num_rows
+    return starts
 
 
 class ColumnZones:
@@ -189,23 +207,22 @@ def _fixed_width(array: pa.Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return aligned(data).view(dtype)
 
 
-def _limits(dtype: np.dtype[Any], count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    lower, upper = np.empty((2, count), dtype)
-    lower[:], upper[:] = _extremes(dtype)
-    return lower, upper
+def _limits(dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
+    """Return bounds of so many zones without values: lower ones, and upper ones, which are less."""
+    return _extremes(dtype).repeat(count, axis=1)
 
 
 @functools.cache
-def _extremes(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return the greatest and the least integer of a type."""
+def _extremes(dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the greatest and the least integer of a type as two rows."""
     info = np.iinfo(dtype)
-    return int(info.max), int(info.min)
+    return np.array([[info.max], [info.min]], dtype)
 
 
-def _keys(lower: npt.NDArray[Any], upper: npt.NDArray[Any]) -> tuple[Keys, Keys]:
-    """Return bounds as keys; a lower one above the upper one says that there was no value."""
-    none = lower > upper
-    if not none.any():
+def _keys(lower: npt.NDArray[Any], upper: npt.NDArray[Any], *, may_be_none: bool = True) -> tuple[Keys, Keys]:
+    """Return bounds as keys; a lower one above the upper one says that there was no value, if that may be."""
+    none = lower > upper if may_be_none else None
+    if none is None or not none.any():
         return lower.tolist(), upper.tolist()
     return tuple(  # type: ignore[return-value]
         [None if empty else key for key, empty in zip(bounds.tolist(), none.tolist(), strict=True)]
@@ -217,14 +234,14 @@ def _measure_integers(array: pa.Array, valid: _Mask, starts: Counts) -> _Bounds:
     dtype = np.dtype(f"{'u' if pa.types.is_unsigned_integer(array.type) else 'i'}{array.type.bit_width // 8}")
     lower, upper = _limits(dtype, len(starts) - 1)
     kernels.bound_integers(_fixed_width(array, dtype), valid, starts, lower, upper)
-    return *_keys(lower, upper), [0] * len(lower)
+    return *_keys(lower, upper, may_be_none=valid.size > 0), [0] * len(lower)
 
 
 def _measure_booleans(array: pa.Array, valid: _Mask, starts: Counts) -> _Bounds:
     lower, upper = _limits(_SIGNED[8], len(starts) - 1)
     bits = np.frombuffer(array.buffers()[1], np.uint8)
     kernels.bound_booleans(bits, array.offset, valid, starts, lower, upper)
-    return *_keys(lower, upper), [0] * len(lower)
+    return *_keys(lower, upper, may_be_none=valid.size > 0), [0] * len(lower)
 
 
 def _measure_floats(array: pa.Array, valid: _Mask, starts: Counts) -> _Bounds:
@@ -296,16 +313,26 @@ def to_arrow(keys: Sequence[Key | None], arrow_type: pa.DataType) -> pa.Array:
     mask = np.array([key is None for key in keys], np.bool_) if has_nulls else None
     if pa.types.is_boolean(arrow_type):
         return pa.array(np.array(numbers, np.bool_), mask=mask)
-    if pa.types.is_decimal(arrow_type):
-        width = arrow_type.bit_width // 8
-        stored = b"".join(number.to_bytes(width, sys.byteorder, signed=True) for number in numbers)
-    elif pa.types.is_floating(arrow_type):
-        stored = _bits_of(np.array(numbers, _SIGNED[arrow_type.bit_width])).tobytes()
-    else:
-        unsigned = pa.types.is_unsigned_integer(arrow_type)
-        stored = np.array(numbers, f"{'u' if unsigned else 'i'}{arrow_type.bit_width // 8}").tobytes()
+    stored = stored_numbers(numbers, arrow_type)
     bitmap = None if mask is None else pa.py_buffer(np.packbits(~mask, bitorder="little"))
     return pa.Array.from_buffers(arrow_type, len(numbers), [bitmap, pa.py_buffer(stored)])
+
+
+def stored_numbers(keys: Sequence[Any], arrow_type: pa.DataType) -> npt.NDArray[Any]:
+    """Return the values that keys represent as they are in memory.
+
+    Parameters
+    ----------
+    keys : sequence of int
+    arrow_type : pa.DataType
+        An ordered type of fixed width, not booleans.
+    """
+    if pa.types.is_decimal(arrow_type):
+        width = arrow_type.bit_width // 8
+        return np.frombuffer(b"".join(key.to_bytes(width, sys.byteorder, signed=True) for key in keys), np.uint8)
+    if pa.types.is_floating(arrow_type):
+        return _bits_of(np.array(keys, _SIGNED[arrow_type.bit_width]))
+    return np.array(keys, f"{'u' if pa.types.is_unsigned_integer(arrow_type) else 'i'}{arrow_type.bit_width // 8}")
 
 
 _LARGE = (pa.large_string(), pa.large_binary())

@@ -142,7 +142,7 @@ class ZoneReader:
         found = None if field is None else self._find_seed(field)
         if found is None or found[0].rows_per_zone != rows_per_zone:
             return None
-        return self._parse_seed(self._tail.read([found[1]])[0], request)
+        return self._parse_seed(self._tail.read([found[1]])[0], request, found[0])
 
     def _read(self, requests: Sequence[ZoneRequest]) -> dict[ZoneRequest, ZoneStatistics]:
         fields = stored_fields(self._metadata.schema, self._metadata.version)
@@ -156,14 +156,15 @@ class ZoneReader:
     def _read_seeds(
         self, requests: Sequence[ZoneRequest], fields: Mapping[int, tuple[Field, ...]]
     ) -> dict[ZoneRequest, ZoneStatistics]:
-        entries: dict[ZoneRequest, ByteRange] = {}
+        entries: dict[ZoneRequest, tuple[ZonesEntry, ByteRange]] = {}
         for request in requests:
-            entry = self._find_seed(fields[request.column])
-            if entry is not None:
-                entries[request] = entry[1]
+            place = self._find_seed(fields[request.column])
+            if place is not None:
+                entries[request] = place
         found: dict[ZoneRequest, ZoneStatistics] = {}
-        for request, data in zip(entries, self._tail.read(list(entries.values())), strict=True):
-            seed = self._parse_seed(data, request)
+        parts = self._tail.read([part for _, part in entries.values()])
+        for (request, (entry, _)), data in zip(entries.items(), parts, strict=True):
+            seed = self._parse_seed(data, request, entry)
             if seed is not None:
                 found[request] = seed.statistics
         return found
@@ -172,10 +173,10 @@ class ZoneReader:
         value = self._metadata.zones.get(SEED_PREFIX + path[0].name.encode())
         return None if value is None or len(path) > 1 else self._locate(value)
 
-    def _parse_seed(self, data: bytes, request: ZoneRequest) -> Seed | None:
+    def _parse_seed(self, data: bytes, request: ZoneRequest, entry: ZonesEntry) -> Seed | None:
         name = ".".join(request.path)
         with _naming(f"the seed of column {name!r}"):
-            seed = parse_seed(data, request.arrow_type)
+            seed = parse_seed(data, request.arrow_type, -(-self._metadata.num_rows // entry.rows_per_zone))
             if seed is not None:
                 check_statistics(seed.statistics, self._metadata.num_rows)
             return seed

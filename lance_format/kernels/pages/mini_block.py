@@ -17,6 +17,12 @@ ALIGNMENT = 8
 LOG_BITS = 4
 """Bits of a chunk's word that have the logarithm of the number of its values."""
 
+TOO_LARGE = -1
+"""Result of `plan_chunks` if a chunk has more bytes than allowed."""
+
+PADDING = np.uint8(0xFE)
+"""What is between the parts of chunks."""
+
 _MAX_CHUNK_VALUES = 2**31
 
 
@@ -274,7 +280,7 @@ def copy_bits(data: U8, starts: I64, num_bits: I64, out: U8) -> int:
 
 
 @kernel
-def plan_chunks(sizes: I64, num_values: I64, header_bytes: int, chunk_bytes: I64, positions: I64, words: I64) -> int:
+def plan_chunks(sizes: I64, num_values: I64, header_bytes: int, most_bytes: int, positions: I64, words: I64) -> int:
     """Find where the parts of chunks are, and make their words.
 
     Parameters
@@ -284,8 +290,8 @@ def plan_chunks(sizes: I64, num_values: I64, header_bytes: int, chunk_bytes: I64
     num_values : int64[num_chunks]
     header_bytes : int
         Bytes of a header, without padding.
-    chunk_bytes : int64[num_chunks]
-        Set to the bytes of each chunk.
+    most_bytes : int
+        Maximum number of bytes of a chunk.
     positions : int64[num_parts + 1, num_chunks]
         Set to the byte offset of the header and of each part.
     words : int64[num_chunks]
@@ -294,7 +300,7 @@ def plan_chunks(sizes: I64, num_values: I64, header_bytes: int, chunk_bytes: I64
     Returns
     -------
     int
-        The bytes of all chunks.
+        The bytes of all chunks, or `TOO_LARGE` if one has too many.
     """
     num_parts, num_chunks = sizes.shape
     position = 0
@@ -305,12 +311,13 @@ def plan_chunks(sizes: I64, num_values: I64, header_bytes: int, chunk_bytes: I64
         for part in range(num_parts):
             positions[part + 1, chunk] = position
             position += (sizes[part, chunk] + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-        chunk_bytes[chunk] = position - start
+        if position - start > most_bytes:
+            return TOO_LARGE
         logarithm = 0
         if chunk < num_chunks - 1:
             while (num_values[chunk] >> logarithm) > 1:
                 logarithm += 1
-        words[chunk] = ((chunk_bytes[chunk] // ALIGNMENT - 1) << LOG_BITS) | logarithm
+        words[chunk] = (((position - start) // ALIGNMENT - 1) << LOG_BITS) | logarithm
     return position
 
 
@@ -344,7 +351,7 @@ def scatter(source: U8, sizes: I64, positions: I64, out: U8) -> int:
 
 @kernel
 def write_headers(counts: I64, sizes: I64, num_levels: int, size_width: int, positions: I64, out: U8) -> int:
-    """Write the headers of chunks: the number of levels, and the size of each part, little-endian.
+    """Write the headers of chunks and all padding. Headers are the number of levels and the sizes of parts.
 
     Parameters
     ----------
@@ -356,10 +363,10 @@ def write_headers(counts: I64, sizes: I64, num_levels: int, size_width: int, pos
         So many parts are levels, the first ones; if there are none, 0 is stored for the number of levels.
     size_width : int
         Bytes of the sizes of the other parts; those of levels have two.
-    positions : int64[num_chunks]
-        Byte offset of each header within `out`.
+    positions : int64[num_parts + 1, num_chunks]
+        Byte offset of each header and part within `out`.
     out : uint8[…]
-        Set at these offsets.
+        Set except for the parts.
 
     Returns
     -------
@@ -368,7 +375,7 @@ def write_headers(counts: I64, sizes: I64, num_levels: int, size_width: int, pos
     """
     num_parts, num_chunks = sizes.shape
     for chunk in range(num_chunks):
-        position = positions[chunk]
+        position = positions[0, chunk]
         count = counts[chunk] if num_levels > 0 else 0
         out[position] = np.uint8(count & 0xFF)
         out[position + 1] = np.uint8((count >> 8) & 0xFF)
@@ -378,6 +385,13 @@ def write_headers(counts: I64, sizes: I64, num_levels: int, size_width: int, pos
             for byte in range(width):
                 out[position + byte] = np.uint8((sizes[part, chunk] >> (8 * byte)) & 0xFF)
             position += width
+        for part in range(num_parts):
+            for index in range(position, positions[part + 1, chunk]):
+                out[index] = PADDING
+            position = positions[part + 1, chunk] + sizes[part, chunk]
+        end = positions[0, chunk + 1] if chunk + 1 < num_chunks else out.size
+        for index in range(position, end):
+            out[index] = PADDING
     return num_chunks
 
 

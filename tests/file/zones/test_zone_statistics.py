@@ -312,6 +312,26 @@ def test_zeros_and_nan_are_told_apart(tmp_path: Path) -> None:
     assert found.num_nulls.tolist() == [0, 0, 1, 2, 0]
 
 
+@pytest.mark.parametrize("kind", [kind for kind in ORDERED_TYPES if not pa.types.is_fixed_size_binary(kind)])
+def test_seeds_are_what_arrow_writes(tmp_path: Path, kind: pa.DataType) -> None:
+    rng = random.Random(0)
+    for count in (95, 95, 23):  # Seeds of as many zones have parts in common.
+        values = random_values(rng, kind, count)
+        path = write(tmp_path / "a.lance", pa.table({"x": values}), 5)
+        zones = LanceFileReader(path)._reader.metadata.zones
+        if b"lance.seed.x" not in zones:  # of booleans, both in all zones
+            continue
+        data = LanceFileReader(path).read_global_buffer(int(zones[b"lance.seed.x"].partition(b":")[0]))
+        with pa.ipc.open_file(pa.py_buffer(data)) as file:
+            batch = file.get_batch(0)
+        batch.validate(full=True)
+        columns = [pa.concat_arrays([column.slice(0, 1), column.slice(1)]) for column in batch.columns]
+        again = io.BytesIO()
+        with pa.ipc.new_file(again, batch.schema) as writer:
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=batch.schema))
+        assert again.getvalue() == data
+
+
 def test_where_statistics_are_holds_for_one_file_only(tmp_path: Path) -> None:
     table = pa.table({"x": range(100)}).replace_schema_metadata({b"lance.seed.x": b"5:10", b"mine": b"1"})
     path = write(tmp_path / "a.lance", table)
