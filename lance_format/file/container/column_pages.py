@@ -52,7 +52,7 @@ class ColumnPages:
     @cached_property
     def size_bytes(self) -> Counts:
         """Size of the buffers of each page in the file, `int64[num_pages]`."""
-        return np.array([sum(buffer.size for buffer in page.buffers) for page in self.metadata], np.int64)
+        return np.array([sum([size for _, size in page.buffers]) for page in self.metadata], np.int64)
 
     def memory_bytes(self, serialized_bytes: int) -> int:
         """Estimate the memory of the column with all of its pages parsed."""

@@ -22,11 +22,11 @@ from lance_format.lazy_dataclasses import dataclass
 _LEAST_WINDOWS = 8
 """Fewer windows are decoded one by one: they are large, unless the table is small."""
 
-_MOST_WINDOW_BYTES = 256 * 1024
+_MOST_WINDOW_BYTES = 1024 * 1024
 """A larger window costs its bytes rather than its calls."""
 
-_GROUP_BYTES = 2 * 1024 * 1024
-"""Bytes of the windows of a group, about what a processor keeps in its second cache."""
+_GROUP_BYTES = 4 * 1024 * 1024
+"""Bytes of the windows of a group: larger ones save few calls, and threads share a small number of groups badly."""
 
 
 @dataclass(frozen=True, slots=True)

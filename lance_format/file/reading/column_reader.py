@@ -125,7 +125,8 @@ class ColumnReader:
     @cached_property
     def row_bytes(self) -> npt.NDArray[np.float64]:
         """Approximate size of a row of each page in memory, `float64[num_pages]`."""
-        return np.maximum(self.pages.size_bytes / np.maximum(np.diff(self.first_rows), 1), self.leaf.slot_bytes)
+        num_rows = self.first_rows[1:] - self.first_rows[:-1]
+        return np.asarray(np.maximum(self.pages.size_bytes / np.maximum(num_rows, 1), self.leaf.slot_bytes))
 
     @cached_property
     def most_row_bytes(self) -> float:

@@ -73,8 +73,13 @@ class RangeScan:
         self._ahead = ReadAhead(source)
         num_columns = len(batches.cursors)
         self._share = -(-num_columns // _ANSWERS_AT_ONCE)
+        self._share_of_rest = -(-self._share * 2 // 3)
+        """The same for windows with the rest of a page, which may be half as large again."""
         if self._ahead.is_wanted:
             self._share = max(-(-num_columns * _PARTS_OF_MEMORY // _ANSWERS_AT_ONCE), _LEAST_SHARE_AHEAD)
+            self._share_of_rest = self._share // 2
+        self._needed = start
+        """The row up to which the next batch needs rows."""
         self._planned = dict.fromkeys(batches.cursors, start)
         """The row of each column up to which rows are decoded or being read."""
         self._indexed: dict[Cursor, Event] = {}
@@ -92,6 +97,7 @@ class RangeScan:
         try:
             while row < self._stop:
                 batch_size = self._batch_size if self._batch_bytes is None else self._rows_within(self._batch_bytes)
+                self._needed = min(row + batch_size, self._stop)
                 self._fill(min(batch_size, self._stop - row))
                 num_rows, batches = self._batches.pop(self._stop - row, batch_size)
                 row += num_rows
@@ -210,17 +216,20 @@ class RangeScan:
     def _window(self, cursor: Cursor, row: int, stop: int) -> tuple[int, int]:
         """Return where the next window ends, and its bytes.
 
-        It takes the rest of a page that is not much larger, to save the table of chunks. Otherwise it ends with a batch
-        if it has whole ones, so that batches are slices of arrays.
+        It takes the rest of a page that is not much larger, which saves the calls of another window and the copy that
+        joins both, and all rows of the next batch, which are held together anyway. Otherwise it ends with a batch if it
+        has whole ones, so that batches are slices of arrays.
         """
         column = cursor.column
-        if self._ahead.is_wanted:
-            end, result_bytes = column.window(row, stop, self._share // 2, cursor.row_bytes)
-            if end == column.page_bounds(row)[1]:
-                return end, result_bytes
+        page_end = column.page_bounds(row)[1]
+        end, result_bytes = column.window(row, stop, self._share_of_rest, cursor.row_bytes)
+        if end == page_end:
+            return end, result_bytes
         end, result_bytes = column.window(row, stop, self._share, cursor.row_bytes)
+        if end < self._needed and not self._ahead.is_wanted:
+            return column.window(row, min(stop, self._needed), 1, cursor.row_bytes)
         beyond = (end - self._start) % self._batch_size
-        if beyond < end - row and end < min(stop, column.page_bounds(row)[1]):
+        if beyond < end - row and end < min(stop, page_end):
             return end - beyond, result_bytes
         return end, result_bytes
 

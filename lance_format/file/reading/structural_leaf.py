@@ -65,7 +65,7 @@ class StructuralLeaf:
         buffers = self._pages.metadata[index].buffers
         if not buffers:
             return None
-        start, end = min(buffer.offset for buffer in buffers), max(buffer.end for buffer in buffers)
+        start, end = min([offset for offset, _ in buffers]), max([offset + size for offset, size in buffers])
         return ByteRange(start, end - start) if end - start <= 2 * self._pages.size_bytes[index] else None
 
     def rows_at_once(self, index: int) -> int:

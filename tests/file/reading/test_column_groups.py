@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lance_format.errors import CorruptFileError
 from lance_format.file import ColumnProjection, FileReader, LanceFileReader, LanceFileWriter, column_indices
-from lance_format.file.reading import column_groups
+from lance_format.file.reading import column_groups, row_range
 from lance_format.object_store.cloud_objects import REQUEST_SHAPE
 from lance_format.object_store.local_files import LocalReader
 from lance_format.structural import page as page_layouts
@@ -120,6 +120,24 @@ def test_a_thousand_columns_are_a_few_plans(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(column_groups, "run_plans", counted)
     assert LanceFileReader(tmp_path / "a.lance").read_all().to_table().equals(table)
     assert sum(len(call.args[1]) for call in counted.call_args_list) < 10
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_rows_of_a_batch_are_decoded_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    monkeypatch.setattr(page_layouts, "_ANSWER_BYTES", 1 << 20)
+    monkeypatch.setenv("LANCE_CPU_THREADS", str(threads))
+    rng = np.random.default_rng(0)
+    table = pa.table({f"c{place}": rng.integers(0, 1000, 10_000) for place in range(100)})
+    with LanceFileWriter(tmp_path / "a.lance", table.schema) as file:
+        file.write_batch(table)
+    counted = Mock(wraps=row_range.run_windows)
+    monkeypatch.setattr(row_range, "run_windows", counted)
+    assert LanceFileReader(tmp_path / "a.lance").read_all(batch_size=4000).to_table().equals(table)
+    windows = [window for call in counted.call_args_list for window in call.args[1]]
+    assert {(window.start, window.end) for window in windows} == {(0, 4000), (4000, 8000), (8000, 10_000)}
+    assert len(windows) == 3 * table.num_columns
 
 
 def test_an_error_names_the_column(tmp_path: Path) -> None:
