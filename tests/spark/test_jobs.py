@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 import lance_format
 from connector.jobs.failures import JobFailedError, explain
 from connector.jobs.running import run
-from connector.jobs.sizes import SETTING
+from connector.jobs.sizes import SETTING, needs_job
 from lance_format import (
     CommitStateUnknownError,
     Compaction,
@@ -118,9 +118,16 @@ def test_little_work_starts_no_job(spark: SparkSession, table: lance_format.Lanc
         assert len(jobs_of(spark, lambda: run(spark, table, again, description="update"))) == 1
 
 
-def test_the_size_of_jobs_is_a_number(spark: SparkSession, table: lance_format.LanceDataset) -> None:
-    spark.conf.set(SETTING, "64m")
-    with pytest.raises(InvalidInputError, match=r"spark\.lance\.job\.minBytes must be a number of bytes, not '64m'"):
+@pytest.mark.parametrize(("size", "num_bytes"), [("65536", 2**16), ("64k", 2**16), (" 3MB", 3 * 2**20), ("1g", 2**30)])
+def test_the_size_of_jobs_is_given_as_to_spark(spark: SparkSession, size: str, num_bytes: int) -> None:
+    spark.conf.set(SETTING, size)
+    assert [needs_job(spark, found) for found in (num_bytes, num_bytes + 1)] == [False, True]
+
+
+@pytest.mark.parametrize("size", ["", "m", "-1", "1.5g", "64 m", "64mib"])
+def test_another_size_of_jobs_is_refused(spark: SparkSession, table: lance_format.LanceDataset, size: str) -> None:
+    spark.conf.set(SETTING, size)
+    with pytest.raises(InvalidInputError, match=f"must be a size, such as 67108864 or 64m, not '{size}'"):
         run(spark, table, Compaction.plan(table), description="compact")
 
 

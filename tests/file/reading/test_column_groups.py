@@ -123,9 +123,7 @@ def test_a_thousand_columns_are_a_few_plans(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_rows_of_a_batch_are_decoded_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
-) -> None:
+def test_the_rows_of_a_batch_are_decoded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     monkeypatch.setattr(page_layouts, "_ANSWER_BYTES", 1 << 20)
     monkeypatch.setenv("LANCE_CPU_THREADS", str(threads))
     rng = np.random.default_rng(0)

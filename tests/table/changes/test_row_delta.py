@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import os
 import pickle
 import random
 import shutil
@@ -24,6 +25,7 @@ from lance_format import (
     RetryableCommitConflictError,
     RowDelta,
     RowDeltaChanges,
+    StorageError,
     VersionNotFoundError,
 )
 from lance_format.table.changes.rows.row_delta_writer import RowDeltaWriter
@@ -346,3 +348,14 @@ def test_a_table_that_was_made_again_is_another(dataset: LanceDataset) -> None:
     with pytest.raises(CommitConflictError, match="it was dropped and created again"):
         delta.commit(lance_format.dataset(dataset.uri), [result])
     assert list(read(lance_format.dataset(dataset.uri))) == [1]
+
+
+def test_a_directory_without_rights_is_told_before_rows_are_sought(
+    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, mode: int) -> bool:
+        return path != str(dataset.uri) or not mode & os.W_OK
+
+    monkeypatch.setattr(os, "access", refuse)
+    with pytest.raises(StorageError, match=r"cannot write in .*: Permission denied; grant this user access"):
+        dataset.plan_row_delta(["text"])

@@ -322,6 +322,8 @@ def plan_row_delta(
     ------
     InvalidInputError
         If the table has no such column, or pylance could not read a new one by its name.
+    StorageError
+        If files plainly cannot be created in the directory of the table.
     """
     new_fields = () if new_columns is None else _plan_fields(table, new_columns)
     schema = with_fields(table, new_fields).manifest.schema
@@ -330,6 +332,7 @@ def plan_row_delta(
     if unknown:
         raise InvalidInputError(f"there is no column {unknown[0]!r} in {table.root}, whose values are to change")
     table.manifest.file_version.require_changeable()
+    table.store.check_writable(table.root)
     read_version, read_uuid = table.manifest.version, maker_of(table.manifest)
     uuid = uuid or str(uuids.uuid4())
     return RowDelta(read_version, uuid, chosen, description, new_fields=new_fields, read_uuid=read_uuid)
