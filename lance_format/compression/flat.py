@@ -129,7 +129,7 @@ def parse_per_value(encoding: encodings_pb2.CompressiveEncoding) -> FlatPerValue
     return FlatPerValueDecompressor(parse(encoding).bits_per_value)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def describe(bits_per_value: int) -> encodings_pb2.CompressiveEncoding:
     """Return the encoding of flat values, a message that all pages share: it must not be modified."""
     return encodings_pb2.CompressiveEncoding(flat=encodings_pb2.Flat(bits_per_value=bits_per_value))
