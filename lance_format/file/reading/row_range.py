@@ -98,7 +98,7 @@ class RangeScan:
             while row < self._stop:
                 batch_size = self._batch_size if self._batch_bytes is None else self._rows_within(self._batch_bytes)
                 self._needed = min(row + batch_size, self._stop)
-                self._fill(min(batch_size, self._stop - row))
+                self._fill(self._needed - row)
                 num_rows, batches = self._batches.pop(self._stop - row, batch_size)
                 row += num_rows
                 yield from batches

@@ -219,10 +219,10 @@ def _extremes(dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return np.array([[info.max], [info.min]], dtype)
 
 
-def _keys(lower: npt.NDArray[Any], upper: npt.NDArray[Any], *, may_be_none: bool = True) -> tuple[Keys, Keys]:
-    """Return bounds as keys; a lower one above the upper one says that there was no value, if that may be."""
-    none = lower > upper if may_be_none else None
-    if none is None or not none.any():
+def _keys(lower: npt.NDArray[Any], upper: npt.NDArray[Any]) -> tuple[Keys, Keys]:
+    """Return bounds as keys; a lower one above the upper one says that there was no value."""
+    none = lower > upper
+    if not none.any():
         return lower.tolist(), upper.tolist()
     return tuple(  # type: ignore[return-value]
         [None if empty else key for key, empty in zip(bounds.tolist(), none.tolist(), strict=True)]
@@ -234,14 +234,14 @@ def _measure_integers(array: pa.Array, valid: _Mask, starts: Counts) -> _Bounds:
     dtype = np.dtype(f"{'u' if pa.types.is_unsigned_integer(array.type) else 'i'}{array.type.bit_width // 8}")
     lower, upper = _limits(dtype, len(starts) - 1)
     kernels.bound_integers(_fixed_width(array, dtype), valid, starts, lower, upper)
-    return *_keys(lower, upper, may_be_none=valid.size > 0), [0] * len(lower)
+    return *_keys(lower, upper), [0] * len(lower)
 
 
 def _measure_booleans(array: pa.Array, valid: _Mask, starts: Counts) -> _Bounds:
     lower, upper = _limits(_SIGNED[8], len(starts) - 1)
     bits = np.frombuffer(array.buffers()[1], np.uint8)
     kernels.bound_booleans(bits, array.offset, valid, starts, lower, upper)
-    return *_keys(lower, upper, may_be_none=valid.size > 0), [0] * len(lower)
+    return *_keys(lower, upper), [0] * len(lower)
 
 
 def _measure_floats(array: pa.Array, valid: _Mask, starts: Counts) -> _Bounds:

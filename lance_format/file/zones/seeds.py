@@ -132,6 +132,7 @@ class _Form:
     Parameters
     ----------
     content : bytes
+        The seed with zeros for all values.
     places : tuple of (int, int)
         Byte range of each column: its start and its end.
     """
@@ -167,12 +168,10 @@ class _Form:
         """Return whether a seed differs in values alone."""
         if len(data) != len(self.content):
             return False
-        position = 0
-        for start, end in (*self.places, (len(data), len(data))):
-            if data[position:start] != self.content[position:start]:
-                return False
-            position = end
-        return True
+        without_values = bytearray(data)
+        for start, end in self.places:
+            without_values[start:end] = bytes(end - start)
+        return without_values == self.content
 
 
 def parse_seed(data: bytes, arrow_type: pa.DataType, num_zones: int) -> Seed | None:
