@@ -1,18 +1,14 @@
 """Indices whose tasks read the rows of their fragments, and write parts of the index.
 
-A part covers whole fragments, as many as fit in memory. The ids of its rows are their stable ones, or else their
-addresses.
+The ids of the rows of a part are their stable ones, or else their addresses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field as with_default
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_format.datatypes import Field
 from lance_format.errors import LanceError, NotSupportedError
@@ -20,9 +16,8 @@ from lance_format.file import FileReader
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, row_column
+from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID
 from lance_format.table.indices.catalog import path_of, value_type_of
-from lance_format.table.indices.column_values import read_covered
 from lance_format.table.indices.index_kind import (
     IndexKind,
     PlannedIndexPart,
@@ -31,102 +26,17 @@ from lance_format.table.indices.index_kind import (
     take_whole_number,
 )
 from lance_format.table.indices.opening import opening
-from lance_format.table.indices.row_finder import RowIds, is_plain
+from lance_format.table.indices.part_rows import PartRows, read_parts
+from lance_format.table.indices.row_finder import is_plain
 from lance_format.table.indices.written_parts import OpenFile, WrittenParts, plan_row_update, write_part
 from lance_format.table.indices.zones.zone_map import has_bounds
 from lance_format.table.versions.table_version import Draft, TableVersion
 
-_BATCH_ROWS = 64 * 1024
-_PART_BYTES = 256 << 20
-"""Values and ids from which on a part gets no further fragment."""
+WriteRows: TypeAlias = Callable[[PartRows, Mapping[str, Any], OpenFile], dict[str, int]]
+"""A function that writes the files of a part: of rows, all of which it reads, with parameters.
 
-_LARGE_BYTES = 1 << 30
-_LARGE_TYPES = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OrderedRows:
-    """Rows by ascending value, nulls first; floats in the total order of IEEE 754, which reads them by their bits.
-
-    Rows of equal values are in the order of their fragments and offsets.
-
-    Parameters
-    ----------
-    values : pa.Array
-        Strings may be large ones.
-    ids : uint64[num_rows]
-    value_type : pa.DataType
-        Of the column.
-    """
-
-    values: pa.Array
-    ids: RowIds
-    value_type: pa.DataType
-
-    @classmethod
-    def of(cls, arrays: list[pa.Array], ids: list[RowIds], value_type: pa.DataType) -> OrderedRows:
-        """Sort rows. The lists are emptied, so that only one copy more of the rows is in memory.
-
-        Parameters
-        ----------
-        arrays : list of pa.Array
-        ids : list of uint64[…]
-            Of the rows of each.
-        value_type : pa.DataType
-        """
-        if sum(array.nbytes for array in arrays) > _LARGE_BYTES and value_type in _LARGE_TYPES:
-            arrays[:] = [array.cast(_LARGE_TYPES[value_type]) for array in arrays]
-        values = pa.concat_arrays(arrays) if arrays else pa.array([], value_type)
-        arrays.clear()
-        order = pc.array_sort_indices(totally_ordered(values), null_placement="at_start")
-        values = values.take(order)
-        joined = np.concatenate([np.zeros(0, np.uint64), *ids])
-        ids.clear()
-        return cls(values, joined[order.to_numpy()], value_type)
-
-    def column(self, start: int, stop: int) -> pa.Array:
-        """Return a range of the values, of the type of the column."""
-        return self.values.slice(start, stop - start).cast(self.value_type)
-
-
-def totally_ordered(values: pa.Array) -> pa.Array:
-    """Return values that Arrow compares, in the same order: floats become integers of their size."""
-    if pa.types.is_duration(values.type):
-        return values.view(pa.int64())
-    if not pa.types.is_floating(values.type):
-        return values
-    number = pa.from_numpy_dtype(f"int{values.type.bit_width}")
-    bits = pc.fill_null(values.view(number), 0).to_numpy()
-    all_but_sign = bits.dtype.type(np.iinfo(bits.dtype).max)
-    keys = np.where(bits < 0, bits ^ all_but_sign, bits)
-    return pa.array(keys, mask=None if not values.null_count else pc.is_null(values).to_numpy(zero_copy_only=False))
-
-
-@dataclass(slots=True)
-class GatheredRows:
-    """The rows of some fragments, in their order, and those of each in their order.
-
-    Parameters
-    ----------
-    value_type : pa.DataType
-        Of the column.
-    values : list of pa.Array
-        Each of one fragment.
-    ids : list of uint64[…]
-        Of the rows of each array.
-    """
-
-    value_type: pa.DataType
-    values: list[pa.Array] = with_default(default_factory=list)
-    ids: list[RowIds] = with_default(default_factory=list)
-
-    def ordered(self) -> OrderedRows:
-        """Return the rows by value; no others are left here."""
-        return OrderedRows.of(self.values, self.ids, self.value_type)
-
-
-WriteRows: TypeAlias = Callable[[GatheredRows, Mapping[str, Any], OpenFile], dict[str, int]]
-"""A function that writes the files of a part: of rows, with parameters. It returns their sizes in bytes by name."""
+It returns their sizes in bytes by name.
+"""
 
 
 CheckPart: TypeAlias = Callable[[TableVersion, IndexMetadata, pa.DataType], None]
@@ -244,7 +154,7 @@ class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
         column = ROW_ADDRESS if self.by_address else ROW_ID
         found = [
             self._write_part(table, uuid, part, rows, fragment_ids)
-            for rows, fragment_ids in _gathered(table, path, fragments, column)
+            for rows, fragment_ids in read_parts(table, path, fragments, column)
         ]
         return WrittenParts.of(found)
 
@@ -256,7 +166,7 @@ class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
         if found:
             return found
         value_type = path_of(draft.table.manifest.schema.fields, part.field_id)[-1].to_arrow_type()
-        return (self._write_part(draft.table, draft.uuid, part, GatheredRows(value_type), ()),)
+        return (self._write_part(draft.table, draft.uuid, part, PartRows(value_type, iter(())), ()),)
 
     def plan_update(
         self, table: TableVersion, parts: Sequence[IndexMetadata], path: Sequence[Field], num_to_merge: int | None
@@ -269,7 +179,7 @@ class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
         table: TableVersion,
         uuid: str,
         part: PlannedIndexPart,
-        rows: GatheredRows,
+        rows: PartRows,
         fragment_ids: Sequence[int],
     ) -> IndexMetadata:
         """Write the files of a part."""
@@ -279,33 +189,3 @@ class RowIndexKind(IndexKind[Mapping[str, Any], WrittenParts]):
 
         details = (self.details_name, self.serialize_details(part.details))
         return write_part(table, uuid, part, fragment_ids, details, write, index_version=self.version)
-
-
-def _gathered(
-    table: TableVersion, path: Sequence[Field], fragments: Sequence[FragmentMetadata], column: str
-) -> Iterator[tuple[GatheredRows, list[int]]]:
-    """Read fragments, and yield the rows of as many as make a part, with the ids of these; see `read_covered`.
-
-    Parameters
-    ----------
-    table : TableVersion
-    path : sequence of Field
-    fragments : sequence of FragmentMetadata
-    column : str
-        The virtual column of the ids of rows.
-    """
-    value_type = path[-1].to_arrow_type()
-    rows, fragment_ids, size_bytes = GatheredRows(value_type), list[int](), 0
-    for finished, values, live in read_covered(table, path, fragments, batch_size=_BATCH_ROWS):
-        fragment_ids += finished
-        if finished and size_bytes >= _PART_BYTES:
-            yield rows, fragment_ids
-            rows, fragment_ids, size_bytes = GatheredRows(value_type), [], 0
-        start = 0
-        for ids in (row_column(column, each).to_numpy() for each in live):
-            rows.values.append(values.slice(start, ids.size))
-            rows.ids.append(ids)
-            start += ids.size
-        size_bytes += values.nbytes + start * 8
-    if fragment_ids:
-        yield rows, fragment_ids

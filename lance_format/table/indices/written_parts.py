@@ -106,7 +106,7 @@ def write_part(
     details, index_version
         See `new_index`.
     write_files : callable
-        Returns the sizes of the files in bytes, by name.
+        Returns the sizes of the files in bytes, by name. The ids of the fragments may be complete only then.
     """
     identity = new_index_uuid(uuid)
 
@@ -115,6 +115,7 @@ def write_part(
         sealed = index_file_name(str(identity), name)
         return FileWriter(sink, Schema.from_arrow(schema), version=STABLE, rows_per_zone=None, name=sealed)
 
+    files = write_files(open_file)
     return new_index(
         part.name,
         part.field_id,
@@ -122,7 +123,7 @@ def write_part(
         uuid=identity,
         version=table.manifest.version,
         fragment_ids=fragment_ids,
-        files=write_files(open_file),
+        files=files,
         index_version=index_version,
     )
 

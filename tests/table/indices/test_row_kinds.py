@@ -20,10 +20,10 @@ from lance_format import (
     NotSupportedError,
     RetryableCommitConflictError,
 )
-from lance_format.table.indices import row_kind
+from lance_format.table.indices import part_rows
 from lance_format.table.indices.building import TrainedIndex, TrainIndexTask
 from lance_format.table.indices.kinds import bitmap_file, bitmap_index, btree_index
-from lance_format.table.indices.row_kind import OrderedRows
+from lance_format.table.indices.part_rows import OrderedRows
 from lance_format.table.versions.table_version import TableVersion
 from tests.table.builders import rows
 from tests.table.leftovers import leftovers
@@ -106,8 +106,8 @@ def test_floats_are_in_the_total_order(width: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_part_holds_as_many_fragments_as_fit(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_kind, "_PART_BYTES", 40 * 16)
-    monkeypatch.setattr(row_kind, "_BATCH_ROWS", 20)  # So that no two fragments are read together.
+    monkeypatch.setattr(part_rows, "_PART_BYTES", 40 * 16)
+    monkeypatch.setattr(part_rows, "_BATCH_ROWS", 20)  # So that no two fragments are read together.
     table = make(tmp_path)
     table.create_scalar_index("a", kind)
     assert covered(table) == [[0, 1], [2, 3], [4]]
@@ -216,7 +216,7 @@ def test_tasks_run_anywhere(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_failed_index_leaves_no_files(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_kind, "_PART_BYTES", 1)
+    monkeypatch.setattr(part_rows, "_PART_BYTES", 1)
     table = make(tmp_path)
     path = next((tmp_path / "data").glob("*"))
     for file in sorted((tmp_path / "data").iterdir())[-1:]:
@@ -281,7 +281,7 @@ def test_too_many_distinct_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_large_strings_within_a_part(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_kind, "_LARGE_BYTES", 1)
+    monkeypatch.setattr(part_rows, "_LARGE_BYTES", 1)
     table = make(tmp_path)
     table.create_scalar_index("s", kind)
     assert found(table, "s = 'row 7'") == [7]

@@ -14,7 +14,7 @@ import pytest
 
 import lance_format
 from lance_format import CorruptFileError, IndexConfig, InvalidInputError, NotSupportedError
-from lance_format.table.indices import row_kind
+from lance_format.table.indices import part_rows
 from lance_format.table.indices.kinds import (
     bitmap_file,
     bitmap_index,
@@ -143,8 +143,8 @@ def test_the_files_hold_what_those_of_pylance_hold(tmp_path: Path, column: str, 
 
 @pytest.mark.parametrize(("column", "kind"), [("i", "BLOOMFILTER"), ("l", "LABEL_LIST"), ("s", "NGRAM")])
 def test_parts(tmp_path: Path, column: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_kind, "_PART_BYTES", 40 * 16)
-    monkeypatch.setattr(row_kind, "_BATCH_ROWS", 20)
+    monkeypatch.setattr(part_rows, "_PART_BYTES", 40 * 16)
+    monkeypatch.setattr(part_rows, "_BATCH_ROWS", 20)
     table = make(tmp_path)
     table.create_scalar_index(column, kind)
     assert len(covered(table)) > 1
@@ -229,11 +229,10 @@ def test_sizes_of_filters(num_items: int, probability: float, expected: int) -> 
     assert bloom_filter_file._log_size(num_items, probability) == expected
 
 
-def test_trigrams_are_gathered_in_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trigrams_are_gathered_by_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(tmp_path, 1000)
     table.create_scalar_index("s", "NGRAM", "one")
-    monkeypatch.setattr(ngram_file, "_PAIRS_AT_ONCE", 500)
-    monkeypatch.setattr(ngram_file, "_TOKENS_AT_ONCE", 7)
+    monkeypatch.setattr(ngram_file, "_BYTES_AT_ONCE", 500)
     table.create_scalar_index("s", "NGRAM", "many")
     one, many = table.list_indices()
     assert _content(tmp_path, one["uuid"]) == _content(tmp_path, many["uuid"])

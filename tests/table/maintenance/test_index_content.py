@@ -15,7 +15,7 @@ from lance_format import CorruptFileError, LanceDataset
 from lance_format.file import FileWriter
 from lance_format.proto import index_pb2, table_pb2
 from lance_format.table.format.index_metadata import parse_index
-from lance_format.table.indices.row_kind import OrderedRows
+from lance_format.table.indices.part_rows import OrderedRows
 from lance_format.table.indices.vectors import vector_file
 from lance_format.table.transaction.operations import CreateIndex
 

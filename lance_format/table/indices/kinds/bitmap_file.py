@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -14,11 +14,13 @@ import pyarrow.compute as pc
 from lance_format.errors import NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.indices.kinds.bitmap_index import BITMAP_FILE, MOST_KEYS, bitmap_columns, serialize_ids
+from lance_format.table.indices.part_rows import PartRows, totally_ordered
 from lance_format.table.indices.row_finder import RowIds
-from lance_format.table.indices.row_kind import GatheredRows, totally_ordered
 from lance_format.table.indices.written_parts import OpenFile, write_file
 
 _KEYS_AT_ONCE = 4096
+
+_Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,14 +42,13 @@ class KeyedRows:
     ids: RowIds
 
     @classmethod
-    def of(cls, arrays: list[pa.Array], ids: list[RowIds], value_type: pa.DataType, kind: str) -> Self:
-        """Group rows. The lists are emptied.
+    def of(cls, rows: Iterable[tuple[pa.Array, RowIds]], value_type: pa.DataType, kind: str) -> Self:
+        """Group rows.
 
         Parameters
         ----------
-        arrays : list of pa.Array
-        ids : list of uint64[…]
-            Of the rows of each.
+        rows : iterable of (pa.Array, uint64[…])
+            Values, and the ids of their rows.
         value_type : pa.DataType
         kind : str
             Of the index, for errors.
@@ -57,13 +58,15 @@ class KeyedRows:
         NotSupportedError
             If there are too many distinct values.
         """
-        encoded = pc.dictionary_encode(
-            pa.chunked_array([_as_bits(array) for array in arrays], _as_bits(pa.array([], value_type)).type),
-            null_encoding="encode",
-        )
-        arrays.clear()
-        chunks = encoded.chunks
-        distinct = chunks[-1].dictionary.view(value_type) if chunks else pa.array([], value_type)
+        codes, ids, dictionaries = list[_Codes](), [np.zeros(0, np.uint64)], list[pa.Array]()
+        for values, some_ids in rows:
+            encoded = pc.dictionary_encode(_as_bits(values), null_encoding="encode")
+            codes.append(encoded.indices.to_numpy())
+            dictionaries.append(encoded.dictionary)
+            ids.append(some_ids)
+        bits = _as_bits(pa.array([], value_type)).type
+        merged = pc.dictionary_encode(pa.chunked_array(dictionaries, bits), null_encoding="encode").chunks
+        distinct = merged[-1].dictionary.view(value_type) if merged else pa.array([], value_type)
         if len(distinct) > MOST_KEYS:
             raise NotSupportedError(
                 f"the column has {len(distinct)} distinct values and more; a {kind} index may have {MOST_KEYS}"
@@ -72,16 +75,18 @@ class KeyedRows:
         order = pc.array_sort_indices(totally_ordered(distinct), null_placement="at_start")
         rank = np.empty(len(distinct), np.uint16 if len(distinct) < 1 << 16 else np.int32)  # Two bytes sort faster.
         rank[order.to_numpy()] = np.arange(len(distinct))
-        ranks = np.concatenate([rank[:0], *(rank[chunk.indices.to_numpy()] for chunk in chunks)])
-        joined = np.concatenate([np.zeros(0, np.uint64), *ids])
-        ids.clear()
+        entries = np.concatenate([rank[:0], *(rank[chunk.indices.to_numpy()] for chunk in merged)])
+        firsts = itertools.accumulate(map(len, dictionaries), initial=0)
+        ranks = np.concatenate([rank[:0], *(entries[first:][some] for first, some in zip(firsts, codes, strict=False))])
+        joined = np.concatenate(ids)
+        del codes, ids
         starts = np.append(0, np.cumsum(np.bincount(ranks, minlength=len(distinct))))
         return cls(distinct.take(order), starts, joined[np.argsort(ranks, kind="stable")])
 
 
-def write_bitmaps(rows: GatheredRows, parameters: Mapping[str, Any], open_file: OpenFile) -> dict[str, int]:  # noqa: ARG001
+def write_bitmaps(rows: PartRows, parameters: Mapping[str, Any], open_file: OpenFile) -> dict[str, int]:  # noqa: ARG001
     """Write the file; see `lance_format.table.indices.row_kind.WriteRows`."""
-    return write_keys(KeyedRows.of(rows.values, rows.ids, rows.value_type, "BITMAP"), open_file)
+    return write_keys(KeyedRows.of(rows, rows.value_type, "BITMAP"), open_file)
 
 
 def write_keys(

@@ -27,7 +27,8 @@ from lance_format.table.indices.kinds.bloom_filter_index import (
     PROBABILITY,
     hash_array,
 )
-from lance_format.table.indices.row_kind import GatheredRows, RowParameter
+from lance_format.table.indices.part_rows import PartRows
+from lance_format.table.indices.row_kind import RowParameter
 from lance_format.table.indices.written_parts import OpenFile, write_file
 from lance_format.table.indices.zones.zone_map_file import serialize_null_rows
 from lance_format.table.row_ids.index import split_addresses
@@ -45,7 +46,7 @@ BLOOM_PARAMETERS = (
 """`number_of_items`: rows per zone. `probability`: that a filter of as many distinct values wrongly claims another."""
 
 
-def write_bloom_filters(rows: GatheredRows, parameters: Mapping[str, Any], open_file: OpenFile) -> dict[str, int]:
+def write_bloom_filters(rows: PartRows, parameters: Mapping[str, Any], open_file: OpenFile) -> dict[str, int]:
     """Write the file; see `lance_format.table.indices.row_kind.WriteRows`. Rows have their addresses for ids."""
     num_items, probability = parameters["number_of_items"], parameters["probability"]
     null_rows: dict[int, pyroaring.BitMap] = {}
@@ -61,12 +62,12 @@ def write_bloom_filters(rows: GatheredRows, parameters: Mapping[str, Any], open_
 
 
 def _zones(
-    rows: GatheredRows, num_items: int, size_bytes: int, null_rows: dict[int, pyroaring.BitMap]
+    rows: PartRows, num_items: int, size_bytes: int, null_rows: dict[int, pyroaring.BitMap]
 ) -> Iterator[list[pa.Array]]:
     """Yield zones, some megabytes at a time, and collect the offsets of null rows by fragment."""
     pending = list[tuple[int, int, int, bool, bytes]]()
     zone = _Zone(size_bytes)
-    for values, ids in zip(rows.values, rows.ids, strict=True):
+    for values, ids in rows:
         fragment_ids, offsets = split_addresses(ids)
         if not ids.size:
             continue

@@ -16,14 +16,15 @@ from lance_format.table.indices.kinds.btree_index import (
     data_columns,
     lookup_columns,
 )
-from lance_format.table.indices.row_kind import GatheredRows, RowParameter
+from lance_format.table.indices.part_rows import PartRows
+from lance_format.table.indices.row_kind import RowParameter
 from lance_format.table.indices.written_parts import OpenFile, write_file
 
 _ZONE_SIZE = 4096
 _BATCH_ROWS = 64 * 1024
 
 
-def write_btree(given: GatheredRows, parameters: Mapping[str, Any], open_file: OpenFile) -> dict[str, int]:
+def write_btree(given: PartRows, parameters: Mapping[str, Any], open_file: OpenFile) -> dict[str, int]:
     """Write both files; see `lance_format.table.indices.row_kind.WriteRows`."""
     rows = given.ordered()
     num_rows, page_rows = rows.ids.size, parameters["zone_size"]

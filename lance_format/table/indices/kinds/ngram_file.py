@@ -16,80 +16,87 @@ from lance_format.kernels.texts.trigrams import NUM_TOKENS, gather_trigrams
 from lance_format.list_items import offsets_of
 from lance_format.table.indices.folding import symbols_of_characters
 from lance_format.table.indices.kinds.ngram_index import NGRAM_COLUMNS, NGRAM_FILE
+from lance_format.table.indices.part_rows import PartRows
 from lance_format.table.indices.row_finder import RowIds
-from lance_format.table.indices.row_kind import GatheredRows
 from lance_format.table.indices.written_parts import OpenFile, write_file
 
-_PAIRS_AT_ONCE = 16 << 20
-"""Rows of tokens in memory, unless one token has more."""
+_BYTES_AT_ONCE = 16 << 20
+"""Of texts whose trigrams are gathered together, and of rows that are written together."""
 
-_TOKENS_AT_ONCE = 4096
 _NULL_TOKEN = 0
 
 
-def write_trigrams(rows: GatheredRows, parameters: Mapping[str, Any], open_file: OpenFile) -> dict[str, int]:  # noqa: ARG001
+def write_trigrams(rows: PartRows, parameters: Mapping[str, Any], open_file: OpenFile) -> dict[str, int]:  # noqa: ARG001
     """Write the file; see `lance_format.table.indices.row_kind.WriteRows`."""
-    texts = pa.concat_arrays([pa.array([], pa.large_string()), *(each.cast(pa.large_string()) for each in rows.values)])
-    ids = np.concatenate([np.zeros(0, np.uint64), *rows.ids])
-    rows.values.clear()
-    rows.ids.clear()
-    null_ids = ids[texts.is_null().to_numpy(zero_copy_only=False)]
-    trigrams = _Trigrams(pc.fill_null(texts, ""))
-    batches = _batches(trigrams, ids, null_ids)
-    return {NGRAM_FILE: write_file(open_file, NGRAM_FILE, NGRAM_COLUMNS, batches)}
+    postings = dict[int, pyroaring.BitMap64]()
+    for texts, ids in _slices(rows):
+        if texts.null_count:
+            is_null = texts.is_null().to_numpy(zero_copy_only=False)
+            _add(postings, _NULL_TOKEN, ids[is_null])
+        for token, found in _rows_by_token(pc.fill_null(texts, "")):
+            _add(postings, token, ids[found])
+    return {NGRAM_FILE: write_file(open_file, NGRAM_FILE, NGRAM_COLUMNS, _batches(postings))}
 
 
-class _Trigrams:
-    """Trigrams of texts, gathered in several passes over these, so that memory is bounded."""
+def _slices(rows: PartRows) -> Iterator[tuple[pa.Array, RowIds]]:
+    """Yield texts and the ids of their rows, some megabytes at a time."""
+    texts, ids, size_bytes = list[pa.Array](), list[RowIds](), 0
+    for values, value_ids in rows:
+        at_once = max(len(values) * _BYTES_AT_ONCE // max(values.nbytes, 1), 1)
+        for start in range(0, len(values), at_once):
+            texts.append(values.slice(start, at_once).cast(pa.large_string()))
+            ids.append(value_ids[start : start + at_once])
+            size_bytes += texts[-1].nbytes
+            if size_bytes >= _BYTES_AT_ONCE:
+                yield pa.concat_arrays(texts), np.concatenate(ids)
+                texts, ids, size_bytes = [], [], 0
+    if texts:
+        yield pa.concat_arrays(texts), np.concatenate(ids)
 
-    def __init__(self, texts: pa.Array) -> None:
-        self._data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
-        self._offsets = offsets_of(texts)
-        self._data.flags.writeable = self._offsets.flags.writeable = False  # As of query texts, for one compilation.
-        self.counts = np.zeros(NUM_TOKENS, np.int64)
-        self._gather(0, NUM_TOKENS, self.counts, np.zeros(0, np.uint32), store=False)
 
-    def rows(self, low: int, high: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        """Return the rows of tokens, one token after another, and their first positions and the end of the last.
+def _rows_by_token(texts: pa.Array) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
+    """Yield the trigrams of texts that are not null, and which texts have each."""
+    data, offsets = np.frombuffer(texts.buffers()[2] or b"", np.uint8), offsets_of(texts)
+    data.flags.writeable = offsets.flags.writeable = False  # As of query texts, for one compilation.
 
-        Parameters
-        ----------
-        low, high : int
-            The tokens.
-        """
-        starts = np.append(0, np.cumsum(self.counts[low:high]))
-        out, ends = np.empty(starts[-1], np.uint32), np.zeros(NUM_TOKENS, np.int64)
-        ends[low:high] = starts[:-1]
-        self._gather(low, high, ends, out, store=True)
-        return out, starts
-
-    def _gather(
-        self, low: int, high: int, ends: npt.NDArray[np.int64], out: npt.NDArray[np.uint32], *, store: bool
-    ) -> None:
+    def gather(ends: npt.NDArray[np.int64], out: npt.NDArray[np.uint32], *, store: bool) -> None:
         seen = np.full(NUM_TOKENS, -1)
-        gather_trigrams(self._data, self._offsets, symbols_of_characters(), low, high, seen, ends, out, store)
+        gather_trigrams(data, offsets, symbols_of_characters(), 0, NUM_TOKENS, seen, ends, out, store)
+
+    counts = np.zeros(NUM_TOKENS, np.int64)
+    gather(counts, np.zeros(0, np.uint32), store=False)
+    stops = np.cumsum(counts)
+    starts, rows = stops - counts, np.empty(stops[-1], np.uint32)
+    gather(starts.copy(), rows, store=True)
+    for token in np.flatnonzero(counts).tolist():
+        yield token, rows[starts[token] : stops[token]]
 
 
-def _batches(trigrams: _Trigrams, ids: RowIds, null_ids: RowIds) -> Iterator[list[pa.Array]]:
-    """Yield tokens and their rows."""
-    pairs_before = np.append(0, np.cumsum(trigrams.counts))
-    low = 0
-    while low < NUM_TOKENS:
-        most = pairs_before[low] + _PAIRS_AT_ONCE
-        high = max(int(np.searchsorted(pairs_before, most, side="right")) - 1, low + 1)
-        rows, starts = trigrams.rows(low, high)
-        found = np.flatnonzero(np.diff(starts)).tolist()
-        if low == _NULL_TOKEN and null_ids.size and not starts[1]:
-            found.insert(0, 0)
-        for first in range(0, len(found), _TOKENS_AT_ONCE):
-            tokens = found[first : first + _TOKENS_AT_ONCE]
-            postings = []
-            for token in tokens:
-                mine = ids[rows[starts[token] : starts[token + 1]]]
-                postings.append(_serialize(np.append(mine, null_ids) if low + token == _NULL_TOKEN else mine))
-            yield [pa.array(np.array(tokens) + low, pa.uint32()), pa.array(postings, pa.binary())]
-        low = high
+def _add(postings: dict[int, pyroaring.BitMap64], token: int, ids: RowIds) -> None:
+    found = pyroaring.BitMap64(array("Q", ids.tobytes()))
+    if token in postings:
+        postings[token] |= found
+    else:
+        postings[token] = found
 
 
-def _serialize(ids: RowIds) -> bytes:
-    return bytes(pyroaring.BitMap64(array("Q", ids.tobytes())).serialize())
+def _batches(postings: dict[int, pyroaring.BitMap64]) -> Iterator[list[pa.Array]]:
+    """Yield tokens and their rows, some megabytes at a time, and let go of these."""
+    tokens, serialized, size_bytes = list[int](), list[bytes](), 0
+    for token in sorted(postings):
+        tokens.append(token)
+        serialized.append(_serialize(postings.pop(token)))
+        size_bytes += len(serialized[-1])
+        if size_bytes >= _BYTES_AT_ONCE:
+            yield _columns(tokens, serialized)
+            tokens, serialized, size_bytes = [], [], 0
+    if tokens:
+        yield _columns(tokens, serialized)
+
+
+def _serialize(rows: pyroaring.BitMap64) -> bytes:
+    return bytes(rows.serialize())
+
+
+def _columns(tokens: list[int], serialized: list[bytes]) -> list[pa.Array]:
+    return [pa.array(column, field.type) for column, field in zip((tokens, serialized), NGRAM_COLUMNS, strict=True)]

@@ -19,8 +19,9 @@ from lance_format.kernels.texts.posting_lists import BLOCK_ROWS
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import index_pb2
 from lance_format.table.format.index_metadata import IndexMetadata
+from lance_format.table.indices.part_rows import PartRows
 from lance_format.table.indices.row_finder import RowIds, is_of_version
-from lance_format.table.indices.row_kind import GatheredRows, RowIndexKind
+from lance_format.table.indices.row_kind import RowIndexKind
 from lance_format.table.indices.texts.gathered_tokens import GatheredTokens
 from lance_format.table.indices.texts.index_files import METADATA_FILE, NEWEST_VERSION, load_facts
 from lance_format.table.indices.texts.partition_file import (
@@ -91,7 +92,7 @@ class TextIndexKind(RowIndexKind):
         return details.SerializeToString(deterministic=True)
 
 
-def write_texts(rows: GatheredRows, parameters: Mapping[str, Any], open_file: OpenFile) -> dict[str, int]:
+def write_texts(rows: PartRows, parameters: Mapping[str, Any], open_file: OpenFile) -> dict[str, int]:
     """Write the files of a part; see `lance_format.table.indices.row_kind.WriteRows`."""
     rules = TokenRules(**parameters)
     tokenizer = Tokenizer(rules)
@@ -117,13 +118,10 @@ def write_texts(rows: GatheredRows, parameters: Mapping[str, Any], open_file: Op
     return sizes
 
 
-def _slices(rows: GatheredRows) -> Iterator[tuple[pa.Array, RowIds]]:
-    """Yield texts that are not null and the ids of their rows, some at a time; none are left. Lists are joined."""
+def _slices(rows: PartRows) -> Iterator[tuple[pa.Array, RowIds]]:
+    """Yield texts that are not null and the ids of their rows, some at a time. Lists are joined."""
     is_list = pa.types.is_nested(rows.value_type)
-    rows.values.reverse()
-    rows.ids.reverse()
-    while rows.values:
-        values, ids = rows.values.pop(), rows.ids.pop()
+    for values, ids in rows:
         if values.null_count and not is_list:
             kept = values.is_valid()
             values, ids = values.filter(kept), ids[np.asarray(kept.to_numpy(zero_copy_only=False))]
