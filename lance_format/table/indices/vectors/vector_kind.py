@@ -16,7 +16,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from google.protobuf.message import DecodeError, Message
 
@@ -31,7 +30,8 @@ from lance_format.table.fragments.row_columns import ROW_ID, LiveRows, row_colum
 from lance_format.table.indices.column_values import narrowed, read_covered, values_below
 from lance_format.table.indices.index_kind import IndexKind, PlannedIndexPart, refuse_others, take_whole_number
 from lance_format.table.indices.opening import index_path
-from lance_format.table.indices.row_finder import RowIds, UnusableError, is_of_version
+from lance_format.table.indices.row_finder import UnusableError, is_of_version
+from lance_format.table.indices.vectors.gathered_vectors import GatheredVectors, united
 from lance_format.table.indices.vectors.quantization import AnyQuantization
 from lance_format.table.indices.vectors.quantizations import QUANTIZATIONS
 from lance_format.table.indices.vectors.vector_file import write_vectors
@@ -42,7 +42,6 @@ from lance_format.table.indices.vectors.vector_index import (
 )
 from lance_format.table.indices.written_parts import WrittenParts, plan_row_update, write_part
 from lance_format.table.versions.table_version import Draft, TableVersion
-from lance_format.vectors.codes import no_codes
 from lance_format.vectors.graphs import GraphParameters
 from lance_format.vectors.metrics import Vectors, parse_metric, vectors_of
 from lance_format.vectors.training import ModelParameters, VectorModel, as_compared, usable
@@ -203,7 +202,7 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
     ) -> WrittenParts:
         """Encode vectors, and write a part of the index; see `IndexKind.train`."""
         model = _model(part)
-        numbers, ids, codes, covered = [], [], [], []
+        gathered, covered = GatheredVectors(model), list[int]()
         for finished, values, rows in read_covered(table, path, fragments, batch_size=_BATCH_ROWS):
             covered += finished
             if rows:
@@ -211,14 +210,10 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
                 is_there = values.is_valid().to_numpy(zero_copy_only=False)
                 vectors = vectors_of(values)[is_there]
                 kept = usable(vectors, model.metric)
-                found, encoded = model.encode(vectors[kept])
-                numbers.append(found)
-                ids.append(row_ids[is_there][kept])
-                codes.append(encoded)
+                gathered.add(vectors[kept], row_ids[is_there][kept])
         if not covered:
             return WrittenParts(())
-        partitions = _divided(model, numbers, ids, codes)
-        return WrittenParts.of([self._write(table, uuid, part, partitions, covered)])
+        return WrittenParts.of([self._write(table, uuid, part, gathered.partitions(), covered)])
 
     def write(
         self, draft: Draft, part: PlannedIndexPart, contents: Sequence[WrittenParts]
@@ -233,11 +228,12 @@ class VectorKind(IndexKind[VectorDetails, WrittenParts]):
         covered = sorted({number for index in found for number in index.fragment_ids or ()})
         with ExitStack() as stack:
             readers = [stack.enter_context(VectorIndexReader(draft.table, index)) for index in found]
-            united = (
-                _united([reader.read(number) for reader in readers], _model(part))
-                for number in range(len(_model(part).centroids))
+            model = _model(part)
+            partitions = (
+                united((reader.read(number) for reader in readers), model.codes)
+                for number in range(len(model.centroids))
             )
-            return (self._write(draft.table, draft.uuid, part, united, covered),)
+            return (self._write(draft.table, draft.uuid, part, partitions, covered),)
 
     def plan_update(
         self, table: TableVersion, parts: Sequence[IndexMetadata], path: Sequence[Field], num_to_merge: int | None
@@ -392,23 +388,3 @@ def _sample(table: TableVersion, path: Sequence[Field], positions: Sequence[int]
         kept = kept[usable(kept, metric)]
         found.append(as_compared(kept, metric).astype(np.float32, copy=False))
     return np.concatenate(found)
-
-
-def _divided(
-    model: VectorModel, numbers: list[npt.NDArray[np.int64]], ids: list[RowIds], codes: list[Vectors]
-) -> Iterator[Partition]:
-    """Yield the rows of each partition."""
-    joined = np.concatenate([np.zeros(0, np.int64), *numbers])
-    order = np.argsort(joined, kind="stable")
-    bounds = np.searchsorted(joined[order], np.arange(len(model.centroids) + 1))
-    row_ids = np.concatenate([np.zeros(0, np.uint64), *ids])[order]
-    rows = np.concatenate(codes)[order] if codes else no_codes(model.codes)
-    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        yield Partition(row_ids[start:stop], rows[start:stop])
-
-
-def _united(found: Sequence[Partition], model: VectorModel) -> Partition:
-    return Partition(
-        np.concatenate([np.zeros(0, np.uint64), *(part.row_ids for part in found)]),
-        np.concatenate([no_codes(model.codes), *(part.codes for part in found)]),
-    )
