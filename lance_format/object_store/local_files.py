@@ -145,7 +145,7 @@ class LocalWriter:
     replace : bool
         Whether an existing file of that name may be replaced.
     durable : bool
-        Whether it is synced to the disk.
+        Whether it is synced to the disk. Otherwise there may be no file for a moment while one is replaced.
     """
 
     def __init__(self, path: str, *, replace: bool = True, durable: bool = True) -> None:
@@ -221,6 +221,9 @@ class LocalWriter:
 
     def _publish(self) -> None:
         if self._replace:
+            if not self._durable:  # Some file systems write a file to the disk before it replaces another.
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self._path)
             os.replace(self._temporary, self._path)
             return
         os.link(self._temporary, self._path, follow_symlinks=False)

@@ -131,7 +131,8 @@ class ObjectStore(ReadableStore, Protocol):
         path : str
         data : bytes
         durable : bool
-            Whether the object must survive a failure of the machine. Otherwise its content is undefined after one.
+            Whether the object must survive a failure of the machine. Otherwise its content is undefined after one, and
+            readers may find none while it is replaced.
         """
 
     def put_if_absent(self, path: str, data: bytes) -> None:

@@ -100,6 +100,20 @@ class TestLocalStore(DirectoryStoreBehaviour):
         store.put(f"{root}/a", b"other")
         assert (len(synced), store.read(f"{root}/a", 100)) == (2, b"other")
 
+    def test_what_need_not_last_takes_a_free_name(
+        self, store: ObjectStore, root: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        replace, found = os.replace, list[bool]()
+
+        def watched(source: str, target: str) -> None:
+            found.append(Path(target).exists())
+            replace(source, target)
+
+        monkeypatch.setattr(os, "replace", watched)
+        for durable in (False, False, True):
+            store.put(f"{root}/a", b"data", durable=durable)
+        assert found == [False, False, True]
+
     @pytest.mark.parametrize("supported", [False, True])
     def test_large_files_are_written_to_disk_early(
         self, root: str, monkeypatch: pytest.MonkeyPatch, *, supported: bool
