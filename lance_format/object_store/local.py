@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
+import itertools
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,9 +20,10 @@ from lance_format.byte_io import ByteRange
 from lance_format.errors import CorruptFileError, LanceError, StorageError
 from lance_format.object_store.local_files import FileErrors, LocalReader, LocalWriter, temporary_name
 from lance_format.object_store.store import FirstNames, ObjectExistsError, ObjectInfo, ObjectNotFoundError, find_size
+from lance_format.object_store.together import run_together
 
-_PARALLEL_SYNCS = 8
-"""A file system writes the journal once for syncs that come together."""
+_PARALLEL_REQUESTS = 8
+"""A file system writes the journal once for syncs that come together, and frees the room of several files at once."""
 
 
 class LocalStore:
@@ -39,7 +42,7 @@ class LocalStore:
     @property
     def parallel_requests(self) -> int:
         """See `ObjectStore`."""
-        return _PARALLEL_SYNCS
+        return _PARALLEL_REQUESTS
 
     @property
     def needs_hint(self) -> bool:
@@ -147,13 +150,16 @@ class LocalStore:
 
     def delete_all(self, paths: Sequence[str]) -> list[str]:
         """See `ObjectStore`."""
-        failed = []
-        for path in paths:
+
+        def is_left(path: str) -> bool:
             try:
                 self.delete(path)
             except StorageError:
-                failed.append(path)
-        return failed
+                return True
+            return False
+
+        failed = run_together(self, [functools.partial(is_left, path) for path in paths])
+        return list(itertools.compress(paths, failed))
 
     def delete_exact(self, path: str, data: bytes) -> bool:
         """See `ObjectStore`.
