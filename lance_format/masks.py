@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.arrow_rows import keep_rows
 from lance_format.kernels.columns.selection import SLACK, select_words
 from lance_format.kernels.jit import read_only
 from lance_format.memory import empty, fixed_width
@@ -63,7 +64,7 @@ def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     """Return the rows of a batch for which a mask without nulls is true; the batch has columns."""
     count = mask.true_count
     if not _is_scattered(count, len(mask)):
-        return batch.filter(mask)
+        return keep_rows(batch, mask)
     return pa.RecordBatch.from_arrays([_select(column, mask, count) for column in batch.columns], schema=batch.schema)
 
 
@@ -83,7 +84,7 @@ def indices(mask: pa.BooleanArray) -> npt.NDArray[np.int64]:
 def filter_values(array: pa.Array, mask: pa.BooleanArray) -> pa.Array:
     """Return the values of an array for which a mask without nulls is true."""
     count = mask.true_count
-    return _select(array, mask, count) if _is_scattered(count, len(mask)) else array.filter(mask)
+    return _select(array, mask, count) if _is_scattered(count, len(mask)) else keep_rows(array, mask)
 
 
 def _is_scattered(count: int, num_rows: int) -> bool:
@@ -97,7 +98,7 @@ def _select(array: pa.Array, mask: pa.BooleanArray, count: int) -> pa.Array:
         keys = _select(array.indices, mask, count)
         return pa.DictionaryArray.from_arrays(keys, array.dictionary, ordered=arrow_type.ordered, safe=False)
     if not pa.types.is_primitive(arrow_type) and not is_text(arrow_type):
-        return array.filter(mask)
+        return keep_rows(array, mask)
     validity, *buffers = array.buffers()
     if array.null_count:  # Arrow takes twice as long with nulls.
         values = _select(pa.Array.from_buffers(arrow_type, len(array), [None, *buffers], 0, array.offset), mask, count)

@@ -22,6 +22,7 @@ from connector.types.batches import to_stored
 from connector.types.unseen_parts import keep_unseen
 from connector.write.plan_writer import PlanWriter
 from lance_format import LanceDataset, RowDelta, RowDeltaChanges, storage_schema
+from lance_format.arrow_rows import keep_rows
 
 _KEPT_BYTES = 64 * 1024 * 1024
 """Approximate size of the values that are read from the table at a time, and of those that wait for them."""
@@ -172,7 +173,7 @@ class _WaitingRows:
 
 
 def _those(batch: pa.RecordBatch, operations: pa.Array, wanted: Sequence[int]) -> pa.RecordBatch:
-    return batch.filter(pc.is_in(operations, pa.array(wanted, operations.type)))
+    return keep_rows(batch, pc.is_in(operations, pa.array(wanted, operations.type)))
 
 
 def _only_chunk(column: pa.ChunkedArray) -> pa.Array:

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_format import InvalidInputError
+from lance_format.arrow_rows import keep_rows, take_rows
 from lance_format.lazy_dataclasses import dataclass
 
 _NANOSECONDS_PER_MICROSECOND = 1_000
@@ -129,7 +130,7 @@ def _find_nulls(array: pa.Array, field: pa.Field, path: str, *, exact: bool) -> 
     if not _may_lack_nulls(field.type):
         return None
     if exact and array.null_count:
-        array = array.filter(array.is_valid())
+        array = keep_rows(array, array.is_valid())
     if pa.types.is_struct(field.type):
         children = [(child, array.field(index), child.name) for index, child in enumerate(field.type)]
     else:
@@ -292,7 +293,7 @@ def _fill_up(
     """Return `size` items per row; those of null rows are null."""
     indices = starts.astype(np.int64)[:, None] + np.arange(size)
     absent = np.repeat(~valid, size)
-    return pc.take(items, pa.array(indices.ravel(), mask=absent))
+    return take_rows(items, pa.array(indices.ravel(), mask=absent))
 
 
 def _convert_values(array: pa.Array, target: pa.DataType) -> pa.Array:

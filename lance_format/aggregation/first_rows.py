@@ -19,6 +19,7 @@ from lance_format.aggregation.keys import make_key_table
 from lance_format.aggregation.scores import are_exact, score
 from lance_format.aggregation.trials import Trials, are_futile
 from lance_format.aggregation.words import I32, I64, frozen
+from lance_format.arrow_rows import keep_rows
 from lance_format.kernels.aggregation.best_values import LEAST, keep_best, mark_best
 from lance_format.lazy_dataclasses import dataclass
 
@@ -208,7 +209,7 @@ class _Part:
         """Return the rows that are kept, whose number is known."""
         if count == self.batch.num_rows:
             return self
-        return _Part(self.batch.filter(pa.array(kept)), self.groups[kept], frozen(self.scores[kept]))
+        return _Part(keep_rows(self.batch, pa.array(kept)), self.groups[kept], frozen(self.scores[kept]))
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.arrow_rows import keep_rows, take_rows
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
 from lance_format.expressions.bound import BoundExpression
@@ -189,10 +190,10 @@ def _checked(node: nodes.CheckedArithmetic, batch: pa.RecordBatch) -> Value:
     first = _as_array(_value(one, batch, is_lazy=True), batch.num_rows)
     known = first.is_valid()
     rows = np.flatnonzero(known.to_numpy(zero_copy_only=False))
-    second = _as_array(_value(other, batch.filter(known), is_lazy=True), len(rows))
+    second = _as_array(_value(other, keep_rows(batch, known), is_lazy=True), len(rows))
     position = np.zeros(len(first), dtype=np.int64)
     position[rows] = np.arange(len(rows))
-    second = second.take(pa.array(position, mask=first.is_null().to_numpy(zero_copy_only=False)))
+    second = take_rows(second, pa.array(position, mask=first.is_null().to_numpy(zero_copy_only=False)))
     return apply(node, [second, first] if is_right_first else [first, second])
 
 
@@ -213,13 +214,13 @@ def _case(node: nodes.Case, batch: pa.RecordBatch, *, is_lazy: bool, known: Know
         holds = is_true(_as_array(_value(condition, rest, is_lazy=is_lazy), len(left)))
         taken = holds.to_numpy(zero_copy_only=False)
         rows.append(left[taken])
-        parts.append(_as_array(_value(branch, rest.filter(holds), is_lazy=is_lazy), len(rows[-1])))
-        left, rest = left[~taken], rest.filter(pc.invert(holds))
+        parts.append(_as_array(_value(branch, keep_rows(rest, holds), is_lazy=is_lazy), len(rows[-1])))
+        left, rest = left[~taken], keep_rows(rest, pc.invert(holds))
     rows.append(left)
     parts.append(_as_array(_value(node.default, rest, is_lazy=is_lazy), len(left)))
     position = np.empty(batch.num_rows, dtype=np.int64)
     position[np.concatenate(rows)] = np.arange(batch.num_rows)
-    return pa.concat_arrays(parts).take(pa.array(position))
+    return take_rows(pa.concat_arrays(parts), pa.array(position))
 
 
 def _null_safe_equal(node: Any, values: list[Value]) -> Value:  # noqa: ARG001

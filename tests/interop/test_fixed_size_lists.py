@@ -165,3 +165,27 @@ def test_structs_that_pylance_writes_in_2_0_are_refused(tmp_path: Path) -> None:
             with pytest.raises(NotSupportedError, match=f"column '{name}': .* fixed-size list of structs"):
                 act()
         assert lance_format.dataset(path).version == 1
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_rows_of_batches_that_are_slices(version: str, tmp_path: Path) -> None:
+    """Arrow selects wrongly from slices of lists in lists; deleted and filtered rows, merges and compactions do so."""
+    numbers = pa.array(np.arange(6 * 1200, dtype=np.int16))
+    vectors = pa.FixedSizeListArray.from_arrays(pa.FixedSizeListArray.from_arrays(numbers, 2), 3)
+    data = pa.table({"id": range(1200), "v": vectors})
+    path = str(tmp_path / "t")
+    lance_format.write_dataset(data.slice(0, 1000), path, data_storage_version=version)
+    table = lance_format.dataset(path)
+    table.delete("id IN (501, 970)")
+    left = [row for row in data.to_pylist()[:1000] if row["id"] not in (501, 970)]
+    for size in (37, 100, 1000):
+        assert table.to_table(batch_size=size).to_pylist() == left
+        odd = table.to_table(batch_size=size, filter="id % 2 = 1").to_pylist()
+        assert odd == [row for row in left if row["id"] % 2]
+    assert table.take([990, 3, 990]).to_pylist() == [left[990], left[3], left[990]]
+    new = data.slice(900)
+    table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(new)
+    table.optimize.compact_files()
+    left = [row for row in left if row["id"] < 900] + data.to_pylist()[900:]
+    for found in (table.to_table(), lance.dataset(path).to_table()):
+        assert sorted(found.to_pylist(), key=lambda row: row["id"]) == left

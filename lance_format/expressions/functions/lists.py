@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.arrow_rows import take_rows
 from lance_format.errors import InvalidInputError
 from lance_format.expressions.constants import as_array
 from lance_format.expressions.values.casts import cast
@@ -69,7 +70,7 @@ def element(lists: pa.Array, positions: pa.Array) -> pa.Array:
     position = pc.fill_null(positions, 0).to_numpy(zero_copy_only=False)
     index = np.where(position > 0, position - 1, position + size)
     there = (position != 0) & (index >= 0) & (index < size)
-    return pc.list_flatten(lists).take(pa.array(first + index, mask=~there))
+    return take_rows(pc.list_flatten(lists), pa.array(first + index, mask=~there))
 
 
 def is_empty(lists: pa.Array) -> pa.BooleanArray:

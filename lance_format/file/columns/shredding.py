@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from lance_format.arrow_rows import take_rows
 from lance_format.data_block import (
     PackedStructBlock,
     ValueBlock,
@@ -104,4 +105,4 @@ def _shred_lists(array: pa.Array, validity: Validity | None, builder: LevelBuild
         entries = array.values
     if (kept == sizes).all():
         return entries.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
-    return entries.take(pa.array(expand_ranges(offsets[:-1], offsets[:-1] + kept)))
+    return take_rows(entries, pa.array(expand_ranges(offsets[:-1], offsets[:-1] + kept)))

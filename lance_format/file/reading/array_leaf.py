@@ -24,6 +24,7 @@ from lance_format.array_encodings.legacy import LegacyPage
 from lance_format.array_encodings.lists import ListPage, list_of
 from lance_format.array_encodings.registry import parse_array, parse_header
 from lance_format.array_encodings.row_ranges import RowRanges, without_empty
+from lance_format.arrow_rows import take_rows
 from lance_format.byte_io import ByteRange
 from lance_format.data_block import Counts, FixedWidthBlock
 from lance_format.datatypes import Field
@@ -163,7 +164,7 @@ class ArrayLeaf:
         if not isinstance(rows, range) and (rows[1:] == rows[:-1]).any():
             once, positions = np.unique(rows, return_inverse=True)
             arrays = yield from self.plan(index, once)
-            return [concat(arrays).take(pa.array(positions))]
+            return [take_rows(concat(arrays), pa.array(positions))]
         ranges = RowRanges.select(rows).moved(int(self.first_rows[index]))
         return (yield from self._plan_path(self._stored.path, self._lists, ranges))
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_format.arrow_rows import take_rows
 from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.datatypes import Schema
 from lance_format.errors import ChecksumError, CorruptFileError, InvalidInputError, NotSupportedError
@@ -183,7 +184,7 @@ class FileReader:
         stored = [column.stored for column in columns]
         if any(field is not wanted for field, wanted in zip(stored, fields, strict=True)) and not np.diff(rows).all():
             once, positions = np.unique(rows, return_inverse=True)  # No payload is read twice.
-            return self.take(columns, once).take(pa.array(positions))
+            return take_rows(self.take(columns, once), pa.array(positions))
         schema = pa.schema([column.arrow_field for column in columns])
         if not rows.size:
             return to_batch([pa.nulls(0, field.to_arrow_type()) for field in fields], schema, 0)

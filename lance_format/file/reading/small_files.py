@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from lance_format.arrow_rows import take_rows
 from lance_format.data_block import Bytes, starts_of
 from lance_format.errors import CorruptFileError, LanceError, NotSupportedError
 from lance_format.file.columns.assembly import build_leaf, bytes_of_strings, merge
@@ -218,7 +219,7 @@ def _decode_leaf(pages: Sequence[PlacedPage], leaf: Leaf, data: Bytes, room: int
     order = np.concatenate(groups)
     starts = np.empty(len(pages), np.int64)
     starts[order] = starts_of(sizes[order])
-    return whole.take(pa.array(expand_ranges(starts, starts + sizes)))
+    return take_rows(whole, pa.array(expand_ranges(starts, starts + sizes)))
 
 
 def _to_batch(arrays: Sequence[pa.Array], projections: Sequence[ColumnProjection], num_rows: int) -> pa.RecordBatch:

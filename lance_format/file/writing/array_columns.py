@@ -12,6 +12,7 @@ from lance_format.array_encodings.array import ArrayShape, pack_validity
 from lance_format.array_encodings.nullable import all_nulls
 from lance_format.array_encodings.page_builder import EncodedArray
 from lance_format.array_encodings.strategy import encode_header, encode_page
+from lance_format.arrow_rows import take_rows
 from lance_format.compression.defaults import EncodingDefaults
 from lance_format.compression.options import CompressionOptions
 from lance_format.data_block import ValueShape
@@ -167,7 +168,7 @@ class ArrayWriting:
         if (kept == sizes).all():
             items = array.values.slice(int(bounds[0]), int(bounds[-1] - bounds[0]))
         else:
-            items = array.values.take(pa.array(expand_ranges(bounds[:-1], bounds[:-1] + kept)))
+            items = take_rows(array.values, pa.array(expand_ranges(bounds[:-1], bounds[:-1] + kept)))
         self._write(node.children[0], items)
 
     def _count(self, node: _Node, num_rows: int) -> None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_format import masks
+from lance_format.arrow_rows import take_rows
 from lance_format.datatypes import Schema
 from lance_format.file import BlobFile, SearchCache
 from lance_format.lazy_dataclasses import dataclass
@@ -212,7 +213,7 @@ class FragmentReader:
             return batch
         inverse = np.empty_like(order)
         inverse[order] = np.arange(order.size)
-        return batch.take(pa.array(inverse))
+        return take_rows(batch, pa.array(inverse))
 
     def take_blobs(self, physical: RowOffsets) -> list[BlobFile | None]:
         """Open the blobs of the only column in physical rows, deleted or not, which ascend; they may repeat."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_format.arrow_rows import take_rows
 from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
@@ -232,4 +233,4 @@ def take_found(
         return taken
     inverse = np.empty_like(order)
     inverse[order] = np.arange(order.size)
-    return taken.take(pa.array(inverse))
+    return take_rows(taken, pa.array(inverse))

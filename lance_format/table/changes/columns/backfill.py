@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_format.arrow_rows import take_rows
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.lazy_dataclasses import dataclass
@@ -163,7 +164,7 @@ class ColumnBackfillWriter:
             raise InvalidInputError(f"there is no row {last} in {where}, which has {self._physical_rows}")
         places = np.full(last + 1 - self._row, -1, np.int64)
         places[offsets - self._row] = np.arange(offsets.size)
-        self._write(values if places.size == offsets.size else values.take(pa.array(places, mask=places < 0)))
+        self._write(values if places.size == offsets.size else take_rows(values, pa.array(places, mask=places < 0)))
 
     def _open(self, fragment_id: int) -> None:
         manifest = self._table.manifest

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from lance_format.arrow_rows import take_rows
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError, SchemaMismatchError
 from lance_format.expressions import BoundExpression, as_expression, evaluate
@@ -285,4 +286,4 @@ def _filled(made: pa.RecordBatch, positions: RowOffsets, num_rows: int) -> pa.Re
         return made
     is_live = np.zeros(num_rows, np.int64)
     is_live[positions] = 1
-    return made.take(pa.array(np.maximum(np.cumsum(is_live) - 1, 0)))
+    return take_rows(made, pa.array(np.maximum(np.cumsum(is_live) - 1, 0)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from lance_format.arrow_rows import take_rows
 from lance_format.datatypes import Field, Schema
 from lance_format.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
 from lance_format.file.columns.json_columns import has_json
@@ -113,7 +114,7 @@ def _plan(table: TableVersion, data: pa.Table, left_on: str, right_on: str) -> _
         rows = np.full(numbers.size, -1, np.int64)
         rows[numbers >= 0] = last_row[numbers[numbers >= 0]]
         positions = pa.array(rows, mask=rows < 0)
-        arrays = [column.take(positions).combine_chunks() for column in values.columns]
+        arrays = [take_rows(column, positions).combine_chunks() for column in values.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=makes)
 
     batch_rows = max(data.num_rows, _MIN_BATCH_ROWS)  # The index of keys is hashed again for every batch.

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
+from lance_format.arrow_rows import keep_rows, take_rows
 from lance_format.datatypes import Schema
 from lance_format.row_numbers import to_bitmap
 from lance_format.table.batches.partial_structs import overlay
@@ -58,15 +59,15 @@ def replace_values(
         wanted = rows[position : position + batch.num_rows]
         position += batch.num_rows
         found = wanted >= 0
-        news = values.take(pa.array(wanted[found]))
+        news = take_rows(values, pa.array(wanted[found]))
         if partial:
-            news = overlay(batch.filter(pa.array(found)), news, partial)
+            news = overlay(keep_rows(batch, pa.array(found)), news, partial)
         positions = np.arange(batch.num_rows)
         positions[found] = batch.num_rows + np.arange(news.num_rows)
         joined = pa.concat_tables([_cast(pa.Table.from_batches([batch]), values.schema), _cast(news, values.schema)])
         joined = joined.combine_chunks()
         return pa.RecordBatch.from_arrays(
-            [column.take(pa.array(positions)).combine_chunks() for column in joined.columns], schema=values.schema
+            [take_rows(column, pa.array(positions)).combine_chunks() for column in joined.columns], schema=values.schema
         )
 
     source = ColumnSource(columns, values.schema, replace)

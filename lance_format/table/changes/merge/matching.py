@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_format.arrow_rows import take_rows
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import BoundExpression, as_expression, filter_mask
@@ -391,7 +392,7 @@ def _beside(
     for name, rows, taken in (("source", source, source_rows), ("target", target, target_rows)):
         columns = list(dict.fromkeys(path[1] for path in condition.columns if path[0] == name))
         if columns:
-            side = rows.select(columns).take(pa.array(taken))
+            side = take_rows(rows.select(columns), pa.array(taken))
             arrays = [_storage(column.combine_chunks()) for column in side.columns]
             sides[name] = pa.StructArray.from_arrays(arrays, names=columns)
     return pa.RecordBatch.from_pydict(sides) if sides else empty_columns_batch(target_rows.size)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from lance_format.arrow_rows import take_rows
 from lance_format.blob_fields import BlobHandling, read_schema
 from lance_format.datatypes import Schema
 from lance_format.table.batches.integer_index import Int64Array
@@ -40,7 +41,7 @@ def replaced_rows(
         for row in range(0, source_rows.size, _BATCH_ROWS):
             part = slice(row, row + _BATCH_ROWS)
             kept = scan.take_physical(rows.offsets[part]) if missing.fields else None
-            values = source.table.take(pa.array(source_rows[part]))
+            values = take_rows(source.table, pa.array(source_rows[part]))
             if kept is not None:
                 values = overlay(kept, values, source.partial)
             yield from _assemble(schema, values, kept)
@@ -57,7 +58,7 @@ def inserted_rows(table: TableVersion, source: MergeSource, inserted: Int64Array
         The source rows.
     """
     for row in range(0, inserted.size, _BATCH_ROWS):
-        values = source.table.take(pa.array(inserted[row : row + _BATCH_ROWS]))
+        values = take_rows(source.table, pa.array(inserted[row : row + _BATCH_ROWS]))
         yield from _assemble(table.manifest.schema, values, None)
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyroaring
 from google.protobuf.message import DecodeError
 
+from lance_format.arrow_rows import keep_rows
 from lance_format.errors import InvalidInputError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import table_pb2
@@ -227,8 +228,8 @@ class RowDeltaWriter:
         found = find_rows(self._table, pa.Table.from_batches([rows.select(list(on))]))
         known = pa.array(found >= 0)
         addresses = found[found >= 0].astype(np.uint64)
-        self.update(addresses, rows.filter(known))
-        self.insert(rows.filter(pc.invert(known)))
+        self.update(addresses, keep_rows(rows, known))
+        self.insert(keep_rows(rows, pc.invert(known)))
 
     def finish(self) -> RowDeltaChanges:
         """Close the files, and return the result of the task."""

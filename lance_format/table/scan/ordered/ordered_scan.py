@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from lance_format.arguments import checked_methods
+from lance_format.arrow_rows import take_rows
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import Expression, as_expression, conjunction, conjuncts
@@ -184,4 +185,4 @@ class KeyScanner(LanceScanner):
 
 def _first(parts: list[pa.Table], orderings: list[ColumnOrdering], count: int) -> pa.Table:
     rows = pa.concat_tables(parts)
-    return rows.take(pa.array(sorted_indices(rows, orderings)[:count]))
+    return take_rows(rows, pa.array(sorted_indices(rows, orderings)[:count]))

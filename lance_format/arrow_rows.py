@@ -1,0 +1,46 @@
+"""Rows of Arrow data by their places or a mask.
+
+Arrow 26 takes and filters slices of fixed-size lists of fixed-size lists of numbers wrongly: it reads values of other
+rows, or beside the buffer. So such arrays are copied first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+RowsT = TypeVar("RowsT", pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table)
+
+
+def take_rows(rows: RowsT, places: pa.Array) -> RowsT:
+    """Return the rows at some places, which may repeat; where a place is null, the row is."""
+    return _without_slices(rows).take(places)
+
+
+def keep_rows(rows: RowsT, mask: pa.BooleanArray) -> RowsT:
+    """Return the rows for which a mask without nulls is true."""
+    return _without_slices(rows).filter(mask)
+
+
+def _without_slices(rows: Any) -> Any:
+    """Return the rows with copies of the arrays that Arrow cannot select from."""
+    if isinstance(rows, pa.RecordBatch | pa.Table):
+        for place, field in enumerate(rows.schema):
+            if _has_nested_vectors(field.type):
+                rows = rows.set_column(place, field, _without_slices(rows.column(place)))
+        return rows
+    if not _has_nested_vectors(rows.type):
+        return rows
+    if isinstance(rows, pa.ChunkedArray):
+        return pa.chunked_array([pa.concat_arrays([chunk]) for chunk in rows.chunks], rows.type)
+    return pa.concat_arrays([rows])
+
+
+def _has_nested_vectors(arrow_type: pa.DataType) -> bool:
+    """Return whether fixed-size lists of fixed-size lists are in a type."""
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return _has_nested_vectors(arrow_type.storage_type)
+    if pa.types.is_fixed_size_list(arrow_type) and pa.types.is_fixed_size_list(arrow_type.value_type):
+        return True
+    return any(_has_nested_vectors(arrow_type.field(index).type) for index in range(arrow_type.num_fields))

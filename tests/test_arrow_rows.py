@@ -1,0 +1,57 @@
+"""Rows are those of Python's values, also of slices that Arrow selects wrongly from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_format.arrow_rows import keep_rows, take_rows
+
+_NUM_ROWS = 60
+
+
+def _vectors(*sizes: int) -> pa.Array:
+    array = pa.array(np.arange(_NUM_ROWS * int(np.prod(sizes)), dtype=np.int16))
+    for size in sizes:
+        array = pa.FixedSizeListArray.from_arrays(array, size)
+    return array
+
+
+def _slices() -> list[pa.Array | pa.ChunkedArray]:
+    nested = _vectors(2, 3)
+    nulls = pa.FixedSizeListArray.from_arrays(
+        nested.values, 3, mask=pa.array([row % 4 == 0 for row in range(_NUM_ROWS)])
+    )
+    offsets = pa.array(range(0, _NUM_ROWS - 15), pa.int32())
+    arrays = [
+        _vectors(2),
+        nested,
+        nulls,
+        _vectors(2, 2, 2),
+        pa.StructArray.from_arrays([nested, nulls], ["x", "y"]),
+        pa.ListArray.from_arrays(offsets, nested.slice(16)),
+        pa.MapArray.from_arrays(offsets, pa.array(range(_NUM_ROWS - 16)), nested.slice(16)),
+        pa.ExtensionArray.from_storage(pa.opaque(nested.type, "vectors", "tests"), nested),
+    ]
+    return [
+        *(array.slice(7, 30) for array in arrays),
+        *(pa.chunked_array([array.slice(7, 13), array.slice(20, 17)]) for array in arrays),
+    ]
+
+
+@pytest.mark.parametrize("number", range(16))
+def test_rows(number: int) -> None:
+    array = _slices()[number]
+    values = array.to_pylist()
+    places = [3, None, 0, 29, 3]
+    kept = [row % 3 != 1 for row in range(30)]
+    whole = pa.table({"n": range(30), "a": array})
+    taken = [None if place is None else values[place] for place in places]
+    left = [value for value, is_kept in zip(values, kept, strict=True) if is_kept]
+    for rows in (array, whole, whole.combine_chunks().to_batches()[0]):
+        for found, expected in ((take_rows(rows, pa.array(places)), taken), (keep_rows(rows, pa.array(kept)), left)):
+            found.validate(full=True)
+            column = found if rows is array else found["a"]
+            assert column.to_pylist() == expected
+            assert column.type == array.type
