@@ -26,9 +26,10 @@ def keep_rows(rows: RowsT, mask: pa.BooleanArray) -> RowsT:
 def _without_slices(rows: Any) -> Any:
     """Return the rows with copies of the arrays that Arrow cannot select from."""
     if isinstance(rows, pa.RecordBatch | pa.Table):
-        for place, field in enumerate(rows.schema):
-            if _has_nested_vectors(field.type):
-                rows = rows.set_column(place, field, _without_slices(rows.column(place)))
+        schema = rows.schema
+        for place, arrow_type in enumerate(schema.types):
+            if _has_nested_vectors(arrow_type):
+                rows = rows.set_column(place, schema.field(place), _without_slices(rows.column(place)))
         return rows
     if not _has_nested_vectors(rows.type):
         return rows
@@ -41,6 +42,8 @@ def _has_nested_vectors(arrow_type: pa.DataType) -> bool:
     """Return whether fixed-size lists of fixed-size lists are in a type."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return _has_nested_vectors(arrow_type.storage_type)
+    if not arrow_type.num_fields:
+        return False
     if pa.types.is_fixed_size_list(arrow_type) and pa.types.is_fixed_size_list(arrow_type.value_type):
         return True
     return any(_has_nested_vectors(arrow_type.field(index).type) for index in range(arrow_type.num_fields))
