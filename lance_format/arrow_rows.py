@@ -34,8 +34,21 @@ def _without_slices(rows: Any) -> Any:
     if not _has_nested_vectors(rows.type):
         return rows
     if isinstance(rows, pa.ChunkedArray):
-        return pa.chunked_array([pa.concat_arrays([chunk]) for chunk in rows.chunks], rows.type)
-    return pa.concat_arrays([rows])
+        return pa.chunked_array([_without_slices(chunk) for chunk in rows.chunks], rows.type)
+    return pa.concat_arrays([rows]) if _has_slices(rows) else rows
+
+
+def _has_slices(array: pa.Array) -> bool:
+    """Return whether an array, or one in it, begins within its buffers."""
+    if isinstance(array, pa.ExtensionArray):
+        return _has_slices(array.storage)
+    if array.offset:
+        return True
+    if pa.types.is_struct(array.type):
+        return any(_has_slices(array.field(index)) for index in range(array.type.num_fields))
+    if pa.types.is_map(array.type):
+        return _has_slices(array.keys) or _has_slices(array.items)
+    return bool(array.type.num_fields) and _has_slices(array.values)
 
 
 def _has_nested_vectors(arrow_type: pa.DataType) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_format.arrow_rows import keep_rows, take_rows
+from lance_format.arrow_rows import _without_slices, keep_rows, take_rows
 
 _NUM_ROWS = 60
 
@@ -55,3 +55,35 @@ def test_rows(number: int) -> None:
             column = found if rows is array else found["a"]
             assert column.to_pylist() == expected
             assert column.type == array.type
+
+
+def test_slices_within_arrays() -> None:
+    pairs = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(400)).slice(10), 2)
+    for inner in (pairs, pairs.slice(5)):
+        whole = pa.FixedSizeListArray.from_arrays(inner.slice(0, 180), 3)
+        parts = [whole, pa.StructArray.from_arrays([whole], ["x"]), pa.FixedSizeListArray.from_arrays(whole, 2)]
+        for array in parts:
+            kept = [row % 3 != 1 for row in range(len(array))]
+            values = array.to_pylist()
+            assert keep_rows(array, pa.array(kept)).to_pylist() == [
+                value for value, is_kept in zip(values, kept, strict=True) if is_kept
+            ]
+            assert take_rows(array, pa.array([7, 2])).to_pylist() == [values[7], values[2]]
+
+
+def test_arrays_that_are_no_slices_are_not_copied() -> None:
+    matrices = _vectors(2, 3)
+    entries = pa.array(range(_NUM_ROWS))
+    offsets = pa.array(range(_NUM_ROWS + 1), pa.int32())
+    for array in (
+        matrices,
+        pa.StructArray.from_arrays([matrices], ["x"]),
+        pa.ListArray.from_arrays(offsets, matrices),
+        pa.MapArray.from_arrays(offsets, entries, matrices),
+        pa.ExtensionArray.from_storage(pa.opaque(matrices.type, "vectors", "tests"), matrices),
+    ):
+        before = pa.total_allocated_bytes()
+        found = _without_slices(pa.table({"a": array}))
+        assert pa.total_allocated_bytes() == before
+        assert found["a"].to_pylist() == array.to_pylist()
+        assert _without_slices(array.slice(1)).offset == 0
