@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_format
-from lance_format import InvalidInputError, LanceError, SchemaMismatchError
+from lance_format import CorruptFileError, InvalidInputError, LanceError, SchemaMismatchError
 from tests.interop.test_scans_pylance import people
 from tests.interop.test_table_pylance import assert_same
 
@@ -223,3 +223,41 @@ def test_a_column_with_an_index_is_not_cast(path: Path) -> None:
     table.drop_columns(["number"])
     assert lance.dataset(str(path)).describe_indices() == []
     assert_same(path)
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("is_stable", [False, True], ids=["addresses", "stable ids"])
+def test_all_columns_of_a_fragment_are_dropped(tmp_path: Path, version: str, *, is_stable: bool) -> None:
+    """Rows that were inserted without a column have nothing else left then, and are still there."""
+    rows = pa.table({"a": range(10), "b": range(10)})
+    table = lance_format.write_dataset(rows, tmp_path, data_storage_version=version, enable_stable_row_ids=is_stable)
+    lance_format.write_dataset(rows.select(["a"]).slice(5), tmp_path, mode="append")
+    table.checkout_latest()
+    table.drop_columns(["a"])
+    expected = [*range(10), *[None] * 5]
+    for library in (lance_format, lance):
+        found = library.dataset(str(tmp_path))
+        assert found.to_table()["b"].to_pylist() == expected
+        assert found.count_rows("b IS NULL") == 5
+        assert found.take([12, 3])["b"].to_pylist() == [None, 3]
+    table.update({"b": "7"}, "b IS NULL AND _rowid % 2 = 0" if is_stable else "b IS NULL")
+    table.add_columns({"c": "b + 1"})
+    table.optimize.compact_files()
+    table.validate()
+    assert lance.dataset(str(tmp_path)).to_table().equals(table.to_table())
+    assert table.count_rows() == 15
+
+
+def test_pylance_drops_all_columns_of_a_fragment(tmp_path: Path) -> None:
+    rows = pa.table({"a": range(10), "b": range(10)})
+    table = lance.write_dataset(rows, str(tmp_path))
+    table.insert(rows.select(["a"]))
+    table.drop_columns(["a"])
+    with pytest.raises(pa.ArrowInvalid, match="does not contain any data"):
+        lance.dataset(str(tmp_path)).to_table()
+    with pytest.raises(
+        CorruptFileError, match=r"fragment 1 has no data file; if pylance .* restore the version before"
+    ):
+        lance_format.dataset(tmp_path)
+    lance.dataset(str(tmp_path), version=2).restore()
+    assert lance_format.dataset(tmp_path).count_rows() == 20

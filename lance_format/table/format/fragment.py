@@ -185,7 +185,10 @@ def _from_message(message: table_pb2.DataFragment, origin: bytes) -> FragmentMet
     if message.id > MAX_FRAGMENT_ID:
         raise CorruptFileError(f"{where}: the id does not fit 32 bits")
     if not message.files:
-        raise CorruptFileError(f"{where} has no data file")
+        raise CorruptFileError(
+            f"{where} has no data file; if pylance has dropped all columns that it had values of, which makes a table"
+            " unreadable to pylance as well, restore the version before with pylance"
+        )
     files = [parse_data_file(file, where) for file in message.files]
     for file in files:
         live = [field for field in file.fields if field >= 0]
@@ -240,8 +243,11 @@ def _parse_origin(fragment: FragmentMetadata) -> table_pb2.DataFragment:
 
 
 def without_dropped_files(fragment: FragmentMetadata, field_ids: Set[int]) -> FragmentMetadata:
-    """Return a fragment without the data files that hold none of some fields."""
-    files = tuple(file for file in fragment.files if not field_ids.isdisjoint(file.fields))
+    """Return a fragment without the data files that hold none of some fields.
+
+    One of them stays where all would go, and rows are null in every column: pylance reads no fragment without files.
+    """
+    files = tuple(file for file in fragment.files if not field_ids.isdisjoint(file.fields)) or fragment.files[:1]
     return fragment if len(files) == len(fragment.files) else dataclasses.replace(fragment, files=files)
 
 
