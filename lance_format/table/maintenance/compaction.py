@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lance_format.arguments import checked_methods
+from lance_format.datatypes import Schema
 from lance_format.errors import CommitStateUnknownError, InvalidInputError, LanceError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.progress import Work, expect, is_reported
@@ -185,7 +186,7 @@ class CompactionTask(ChangeTask[RewriteResult]):
 
     def run(self, table: TableVersion) -> RewriteResult:
         """Write the rows of the fragments into new ones; see `execute`."""
-        schema = table.manifest.schema
+        schema = _held(table.manifest.schema, self.fragments)
         scans = [table.scan(fragment, schema) for fragment in self.fragments]
         batch_size = self.options.batch_size
         wanted = self.options.data_storage_version
@@ -204,6 +205,13 @@ class CompactionTask(ChangeTask[RewriteResult]):
         if table.manifest.stable_row_ids:
             written = with_lineage(written, scans)
         return RewriteResult(self.read_version, self.uuid, RewriteGroup(tuple(self.fragments), tuple(written)))
+
+
+def _held(schema: Schema, fragments: Iterable[FragmentMetadata]) -> Schema:
+    """Return the columns that some fragment has values of. Others are null in all rows, and stay without files."""
+    held = frozenset().union(*(fragment.field_ids for fragment in fragments))
+    columns = tuple(column for column in schema.fields if any(field.id in held for field in column.walk()))
+    return dataclasses.replace(schema, fields=columns or schema.fields)
 
 
 @checked_methods
