@@ -312,3 +312,24 @@ def test_tables_that_do_not_count(path: Path, planned_before: bool) -> None:
         assert not {5, 17, 61} & set(left)
         assert len(left) == expected.num_rows - sum(n in (5, 17, 61) for n in expected["id"].to_pylist())
     assert_same(path)
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_remainders_of_unsigned_numbers(tmp_path: Path, stable: bool) -> None:
+    """With signed ones they are decimals, as row ids are where samples are taken by them."""
+    numbers = pa.array([0, 1, 7, 2**63, 2**64 - 1, None], pa.uint64())
+    table = pa.table({"number": range(6), "u": numbers})
+    lance.write_dataset(table, str(tmp_path), max_rows_per_file=4, enable_stable_row_ids=stable)
+    for condition in (
+        "_rowid % 2 = 1",
+        "_rowaddr % 3 = 0",
+        "u % 2 = 1",
+        "u % -10 > 4",
+        "(u % 4) + 1 = 4",
+        "u % 7 IN (1, 0)",
+    ):
+        found = lance_format.dataset(tmp_path).to_table(filter=condition)
+        assert found.equals(lance.dataset(str(tmp_path)).to_table(filter=condition)), condition
+        assert found.num_rows > 0
+    with pytest.raises(InvalidInputError, match="/ of uint64 and int64 is not supported; cast them"):
+        lance_format.dataset(tmp_path).to_table(filter="u / 2 = 1")

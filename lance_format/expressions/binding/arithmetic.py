@@ -19,6 +19,8 @@ from lance_format.expressions.values.coercion import (
     position_of,
 )
 
+_DECIMAL = as_decimal(pa.uint64())
+
 
 def compute(operator: nodes.ArithmeticOperator, left: Typed, right: Typed) -> Typed:
     """Bind an arithmetic operation.
@@ -33,6 +35,10 @@ def compute(operator: nodes.ArithmeticOperator, left: Typed, right: Typed) -> Ty
     InvalidInputError
         If a type is no number, or the operation is not supported for it.
     """
+    if operator == "%" and pa.types.is_uint64(left.type) and pa.types.is_signed_integer(right.type):
+        divisor = right.expression
+        if isinstance(divisor, Literal) and divisor.value.is_valid:
+            return _remainder(left, abs(divisor.value.as_py()))
     wide = pa.types.is_decimal256(left.type) or pa.types.is_decimal256(right.type)
     if pa.types.is_date(left.type) and pa.types.is_date(right.type):
         left, right = _days(left), _days(right)
@@ -57,11 +63,19 @@ def _meet_in_number(operator: nodes.ArithmeticOperator, left: Typed, right: Type
     if not pa.types.is_decimal(arrow_type):
         return cast_to(left, arrow_type), cast_to(right, arrow_type)
     if operator in ("/", "%"):
-        raise InvalidInputError(f"{operator} of decimals is not supported; cast them to double")
+        raise InvalidInputError(
+            f"{operator} of {left.type} and {right.type} is not supported; cast them to double or bigint"
+        )
     types = [as_decimal(arrow_type if pa.types.is_null(side.type) else side.type) for side in (left, right)]
     if sum(decimal.precision for decimal in types) >= 38:  # the result may have more digits than 128 bits hold
         types = [pa.decimal256(decimal.precision, decimal.scale) for decimal in types]
     return cast_to(left, types[0]), cast_to(right, types[1])
+
+
+def _remainder(left: Typed, divisor: int) -> Typed:
+    """Divide unsigned numbers, such as row ids, which with signed ones are decimals: the remainder has their sign."""
+    right = Typed(Literal(pa.scalar(divisor, pa.uint64())), pa.uint64())
+    return cast_to(typed_node(nodes.Arithmetic("%", left.expression, right.expression), [left, right]), _DECIMAL)
 
 
 def _days(typed: Typed) -> Typed:
