@@ -114,7 +114,10 @@ class FragmentMetadata:
             If it is malformed.
         """
         try:
-            return parse_fragment(fragment_from_json(json_data))
+            message = fragment_from_json(json_data)
+            if not message.files:
+                raise ValueError("it has no data file")
+            return parse_fragment(message)
         except (ParseError, ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
             raise InvalidInputError(f"malformed fragment metadata: {error}") from error
 
@@ -184,11 +187,6 @@ def _from_message(message: table_pb2.DataFragment, origin: bytes) -> FragmentMet
         raise CorruptFileError(f"{where} has {message.physical_rows} rows; at most {MAX_ROWS} are possible")
     if message.id > MAX_FRAGMENT_ID:
         raise CorruptFileError(f"{where}: the id does not fit 32 bits")
-    if not message.files:
-        raise CorruptFileError(
-            f"{where} has no data file; if pylance has dropped all columns that it had values of, which makes a table"
-            " unreadable to pylance as well, restore the version before with pylance"
-        )
     files = [parse_data_file(file, where) for file in message.files]
     for file in files:
         live = [field for field in file.fields if field >= 0]

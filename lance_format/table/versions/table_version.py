@@ -17,6 +17,7 @@ import pyarrow as pa
 from lance_format.datatypes import Schema
 from lance_format.errors import (
     CommitStateUnknownError,
+    CorruptFileError,
     DatasetNotFoundError,
     LanceError,
     RetryableCommitConflictError,
@@ -102,7 +103,19 @@ class TableVersion:
         return self.store.is_remote and 0 <= time.monotonic() - self.latest_at < _RECENT_SECONDS
 
     def scan(self, fragment: FragmentMetadata, schema: Schema) -> FragmentReader:
-        """Return a reader of some columns of a fragment."""
+        """Return a reader of some columns of a fragment.
+
+        Raises
+        ------
+        CorruptFileError
+            If the fragment has no data file.
+        """
+        if not fragment.files and not fragment.stored_files():
+            raise CorruptFileError(
+                f"fragment {fragment.id} of version {self.manifest.version} has no data file; if pylance dropped all"
+                " columns that it has values of, restore the version before: pylance cannot read such a table, either",
+                path=self.root,
+            )
         return FragmentReader(self.directory, fragment, schema, self.cache, self.manifest.schema, self.manifest.bases)
 
     def num_rows(self, fragments: Sequence[FragmentMetadata] | None = None) -> npt.NDArray[np.int64]:
