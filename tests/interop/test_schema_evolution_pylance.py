@@ -261,3 +261,24 @@ def test_pylance_drops_all_columns_of_a_fragment(tmp_path: Path) -> None:
             read()
     lance_format.dataset(tmp_path, version=2).restore()
     assert lance_format.dataset(tmp_path).to_table().equals(lance.dataset(str(tmp_path)).to_table())
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_fields_of_structs_are_cast(tmp_path: Path, version: str) -> None:
+    """Structs are columns in format 2.0: a file of one field of theirs would hold them a second time."""
+    kind = pa.struct([("deep", pa.struct([("x", pa.int64()), ("words", pa.list_(pa.string()))])), ("y", pa.string())])
+    values = pa.array([{"deep": {"x": number, "words": ["a"]}, "y": str(number)} for number in range(10)], kind)
+    table = lance_format.write_dataset(
+        pa.table({"s": values}), tmp_path, data_storage_version=version, max_rows_per_file=4
+    )
+    table.delete("s.y = '3'")
+    table.create_scalar_index("s.y", "BTREE")
+    table.alter_columns({"path": "s.deep.x", "data_type": pa.int16()}, {"path": "s.y", "name": "z"})
+    table.validate()
+    other = lance.dataset(str(tmp_path))
+    other.validate()
+    assert table.schema.field("s").type.field("deep").type.field("x").type == pa.int16()
+    assert other.to_table().equals(table.to_table())
+    assert table.to_table(columns=["s.deep.x"])["s.deep.x"].to_pylist() == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    for library in (table, other):
+        assert library.count_rows("s.z = '7'") == 1

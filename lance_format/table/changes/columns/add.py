@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 import pyarrow as pa
 
@@ -25,6 +25,7 @@ from lance_format.table.changes.columns.column_source import (
     plan_source,
 )
 from lance_format.table.format.column_names import check_new_names
+from lance_format.table.format.file_entries import TOMBSTONE, DataFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.batch_rows import BATCH_ROWS, rows_at_once
 from lance_format.table.fragments.writer import check_new_columns
@@ -323,7 +324,7 @@ def add_data_file(
     batch_size: int = BATCH_ROWS,
     file_version: FileVersion | None = None,
 ) -> FragmentMetadata:
-    """Write the new columns of one fragment, and return the fragment with their data file.
+    """Write the columns of one fragment, and return the fragment with their data file, without earlier ones of theirs.
 
     Parameters
     ----------
@@ -332,7 +333,7 @@ def add_data_file(
     source : ColumnSource
         With a function.
     schema : Schema
-        The new columns with field ids.
+        The columns with field ids.
     batch_size : int
     file_version : FileVersion, optional
         Of the data file; that of the table if not given.
@@ -356,4 +357,16 @@ def add_data_file(
     files = tuple(file for part in written for file in part.files)
     if len(files) != 1 or written[0].physical_rows != scan.physical_rows():
         raise SchemaMismatchError(f"the new columns of fragment {fragment.id} do not fit one data file")
-    return dataclasses.replace(fragment, files=(*fragment.files, *files), physical_rows=scan.physical_rows())
+    files = (*_without_fields(fragment.files, set(files[0].fields)), *files)
+    return dataclasses.replace(fragment, files=files, physical_rows=scan.physical_rows())
+
+
+def _without_fields(files: Iterable[DataFile], replaced: Set[int]) -> Iterator[DataFile]:
+    """Yield data files with tombstones for fields that another file holds from now on.
+
+    Values of fields within structs replace these structs as well in format 2.0, which has columns for structs.
+    """
+    for file in files:
+        left = dataclasses.replace(file, fields=tuple(TOMBSTONE if x in replaced else x for x in file.fields))
+        if not left.is_dead:
+            yield left

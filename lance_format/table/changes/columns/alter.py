@@ -297,8 +297,11 @@ def _plan_casts(
     fields = tuple(_retyped(field, casts, ids) for field in schema.fields)
     stored = {node.id for node in table.manifest.schema.walk()}
     fresh = {node.id for field in fields for node in field.walk()} - stored
-    reads = Schema(_narrowed(table.manifest.schema.fields, set(casts)))
-    makes = Schema(_narrowed(fields, fresh))
+    wholes: set[int] = set()
+    if table.manifest.file_version.has_array_encodings:  # Structs are columns too: one file holds them with all fields.
+        wholes.update(field.id for field in schema.fields if any(node.id in casts for node in field.walk()))
+    reads = Schema(_narrowed(schema.fields, casts.keys() | wholes))
+    makes = Schema(_narrowed(fields, fresh | wholes))
     source = ColumnSource(reads, makes.to_storage(), CastColumns(reads, makes))
     return Schema(fields, schema.metadata), source, makes
 
@@ -333,6 +336,8 @@ def _cast_values(array: pa.Array, before: Field, after: Field) -> pa.Array:
             raise SchemaMismatchError(
                 f"column {before.name!r} cannot be made {after.to_arrow_type()}: {error}"
             ) from error
+    if before == after:
+        return array
     children = [
         _cast_values(array.field(index), child, changed)
         for index, (child, changed) in enumerate(zip(before.children, after.children, strict=True))

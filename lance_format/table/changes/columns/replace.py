@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,7 +13,6 @@ from lance_format.row_numbers import to_bitmap
 from lance_format.table.batches.partial_structs import overlay
 from lance_format.table.changes.columns.add import add_data_file
 from lance_format.table.changes.columns.column_source import ColumnSource
-from lance_format.table.format.file_entries import TOMBSTONE
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.versions.table_version import Draft
@@ -71,13 +69,7 @@ def replace_values(
         )
 
     source = ColumnSource(columns, values.schema, replace)
-    made = add_data_file(draft, fragment, source, columns, file_version=file_version)
-    *old, new = made.files
-    gone = set(new.fields)
-    files = (
-        dataclasses.replace(file, fields=tuple(TOMBSTONE if x in gone else x for x in file.fields)) for file in old
-    )
-    return dataclasses.replace(made, files=(*(file for file in files if not file.is_dead), new))
+    return add_data_file(draft, fragment, source, columns, file_version=file_version)
 
 
 def serialize_offsets(offsets: RowOffsets) -> bytes:
