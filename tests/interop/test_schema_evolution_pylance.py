@@ -282,3 +282,23 @@ def test_fields_of_structs_are_cast(tmp_path: Path, version: str) -> None:
     assert table.to_table(columns=["s.deep.x"])["s.deep.x"].to_pylist() == [0, 1, 2, 4, 5, 6, 7, 8, 9]
     for library in (table, other):
         assert library.count_rows("s.z = '7'") == 1
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_casts_write_what_a_fragment_has(tmp_path: Path, version: str) -> None:
+    """Rows that lack a column are null as before; format 2.0 could not hold their null structs."""
+    kind = pa.struct([("x", pa.int64()), ("y", pa.string())])
+    rows = pa.table({"a": range(5), "s": pa.array([{"x": number, "y": "y"} for number in range(5)], kind)})
+    table = lance_format.write_dataset(rows, tmp_path, data_storage_version=version)
+    table.insert(rows.select(["a"]))
+    table.insert(rows.select(["s"]))
+    table.alter_columns({"path": "s.x", "data_type": pa.int16()}, {"path": "a", "data_type": pa.float64()})
+    table.validate()
+    other = lance.dataset(str(tmp_path))
+    other.validate()
+    assert other.to_table().equals(table.to_table())
+    assert table.to_table(columns=["s.x"])["s.x"].to_pylist() == [*range(5), *[None] * 5, *range(5)]
+    assert table.to_table()["a"].to_pylist() == [*range(5), *range(5), *[None] * 5]
+    assert len(table.get_fragment(1).metadata.field_ids) == 1
+    table.alter_columns({"path": "s.x", "data_type": pa.int64()})
+    assert table.get_fragment(1).metadata == table.checkout_version(4).get_fragment(1).metadata

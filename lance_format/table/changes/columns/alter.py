@@ -203,10 +203,10 @@ def plan_alter_columns(
     version, identity = table.manifest.version, str(uuid.uuid4())
     if not casts:
         return AlterColumnsPlan(version, identity, schema, not tightened, False, ())
-    retyped, source, makes = _plan_casts(table, schema, casts)
-    groups = divide_fragments(table, range(len(table.manifest.fragments)), source.reads, split_size_bytes)
+    retyped, groups = _plan_casts(table, schema, casts, split_size_bytes)
     tasks = tuple(
-        AddColumnsTask(version, number, identity, source, makes, group) for number, group in enumerate(groups)
+        AddColumnsTask(version, number, identity, source, makes, group)
+        for number, (source, makes, group) in enumerate(groups)
     )
     return AlterColumnsPlan(version, identity, retyped, not tightened, True, tasks)
 
@@ -290,30 +290,46 @@ def _without(siblings: Sequence[Field], dropped: set[int]) -> tuple[Field, ...]:
 
 
 def _plan_casts(
-    table: TableVersion, schema: Schema, casts: Mapping[int, pa.DataType]
-) -> tuple[Schema, ColumnSource, Schema]:
-    """Return the schema with other types under new field ids, the source of their values, and its output schema."""
+    table: TableVersion, schema: Schema, casts: Mapping[int, pa.DataType], split_size_bytes: int | None
+) -> tuple[Schema, list[tuple[ColumnSource, Schema, tuple[int, ...]]]]:
+    """Return the schema with other types under new field ids, and sources of values, their schemas and fragments.
+
+    Fragments get values of the fields that they have values of; the others are null, and stay without files.
+    """
     ids = itertools.count(table.manifest.next_field_id)
-    fields = tuple(_retyped(field, casts, ids) for field in schema.fields)
-    stored = {node.id for node in table.manifest.schema.walk()}
-    fresh = {node.id for field in fields for node in field.walk()} - stored
-    wholes: set[int] = set()
-    if table.manifest.file_version.has_array_encodings:  # Structs are columns too: one file holds them with all fields.
-        wholes.update(field.id for field in schema.fields if any(node.id in casts for node in field.walk()))
-    reads = Schema(_narrowed(schema.fields, casts.keys() | wholes))
-    makes = Schema(_narrowed(fields, fresh | wholes))
-    source = ColumnSource(reads, makes.to_storage(), CastColumns(reads, makes))
-    return Schema(fields, schema.metadata), source, makes
+    made = {node.id: _retyped(node, casts[node.id], ids) for node in schema.walk() if node.id in casts}
+    places: dict[frozenset[int], list[int]] = {}
+    for place, fragment in enumerate(table.manifest.fragments):
+        places.setdefault(fragment.field_ids, []).append(place)
+    planned = []
+    for held, positions in places.items():
+        wanted = {node.id for node in schema.walk() if node.id in casts and holds_any(node, held)}
+        if table.manifest.file_version.has_array_encodings:  # Structs are columns too, and are in one file therefore.
+            columns = [field for field in schema.fields if any(node.id in wanted for node in field.walk())]
+            leaves = [node for field in columns for node in field.walk() if not node.children]
+            wanted.update(node.id for node in leaves if node.id in held)
+        reads = Schema(_narrowed(schema.fields, wanted))
+        makes = Schema(_exchanged(reads.fields, made))
+        source = ColumnSource(reads, makes.to_storage(), CastColumns(reads, makes))
+        groups = divide_fragments(table, positions if wanted else [], reads, split_size_bytes)
+        planned += [(source, makes, group) for group in groups]
+    return Schema(_exchanged(schema.fields, made), schema.metadata), planned
 
 
-def _retyped(field: Field, casts: Mapping[int, pa.DataType], ids: Iterator[int]) -> Field:
-    """Give the fields that are cast their new types, and new ids."""
-    if field.id in casts:
-        # The extension type is dropped with its storage type; readers would refuse another storage.
-        metadata = {key: value for key, value in field.metadata.items() if key not in EXTENSION_KEYS}
-        arrow = pa.field(field.name, casts[field.id], field.nullable, metadata=metadata)
-        return Field.from_arrow(arrow).with_ids(ids, field.parent_id)
-    return dataclasses.replace(field, children=tuple(_retyped(child, casts, ids) for child in field.children))
+def _retyped(field: Field, arrow_type: pa.DataType, ids: Iterator[int]) -> Field:
+    """Return a field of another type with new ids."""
+    # The extension type is dropped with its storage type; readers would refuse another storage.
+    metadata = {key: value for key, value in field.metadata.items() if key not in EXTENSION_KEYS}
+    arrow = pa.field(field.name, arrow_type, field.nullable, metadata=metadata)
+    return Field.from_arrow(arrow).with_ids(ids, field.parent_id)
+
+
+def _exchanged(siblings: Sequence[Field], made: Mapping[int, Field]) -> tuple[Field, ...]:
+    """Return fields with others in the place of some, by the ids of these."""
+    return tuple(
+        made.get(field.id) or dataclasses.replace(field, children=_exchanged(field.children, made))
+        for field in siblings
+    )
 
 
 def _narrowed(siblings: Sequence[Field], wanted: Set[int]) -> tuple[Field, ...]:
