@@ -1,5 +1,6 @@
 """Operations that are prepared fragment by fragment and committed in one go, on tables of either library."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -202,3 +203,19 @@ def test_operations_are_told_apart() -> None:
         kind = getattr(LanceOperation, name)
         assert [other for other, operation in made.items() if isinstance(operation, kind)] == [name]
         assert kind.__doc__
+
+
+def test_a_fragment_without_files_is_not_committed(tmp_path: Path) -> None:
+    """Neither library reads a table that has one."""
+    table = lance_format.write_dataset(pa.table({"a": range(5)}), tmp_path)
+    (fragment,) = (dataclasses.replace(fragment.metadata, files=()) for fragment in table.get_fragments())
+    operations = lance_format.LanceOperation
+    for operation in (
+        operations.Append([fragment]),
+        operations.Overwrite(table.schema, [fragment]),
+        operations.Update(updated_fragments=[fragment]),
+        operations.Delete([fragment], [], "a = 1"),
+    ):
+        with pytest.raises(InvalidInputError, match="would have no data file"):
+            lance_format.LanceDataset.commit(tmp_path, operation, read_version=1)
+    assert lance.dataset(str(tmp_path)).version == lance_format.dataset(tmp_path).version == 1

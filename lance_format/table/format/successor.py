@@ -10,10 +10,12 @@ from typing import TypeVar
 import numpy as np
 
 from lance_format.datatypes import Schema, serialize_fields, serialize_metadata
+from lance_format.errors import InvalidInputError
 from lance_format.proto import table_pb2
 from lance_format.table.format.base_paths import check_known_bases
 from lance_format.table.format.feature_flags import FeatureFlag
 from lance_format.table.format.fragment_arrays import version_number
+from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.key_rules import check_primary_key
 from lance_format.table.format.lineage import remember
 from lance_format.table.format.manifest import Manifest
@@ -58,6 +60,7 @@ def make_successor(
         message.ClearField(stale)
     fragments = state.fragments.by_id()
     check_known_bases(fragments, state.indices, state.bases)  # Fragments may come from a caller.
+    _check_have_files(fragments)
     based_on_previous = previous is not None and state.message is previous.message
     if state.max_fragment_id >= 0:
         message.max_fragment_id = state.max_fragment_id
@@ -88,6 +91,17 @@ def make_successor(
         ancestors=message.ancestors,
         message=message,
     )
+
+
+def _check_have_files(fragments: FragmentList) -> None:
+    """Check that a fragment that is new or has changed has a data file: no version that has one without can be read."""
+    for place in np.flatnonzero(fragments.columns.num_files == 0).tolist():
+        fragment = fragments[place]
+        if not fragment.files and fragment.serialized is None:
+            raise InvalidInputError(
+                f"fragment {fragment.id} would have no data file, and the table could not be read; nothing was changed:"
+                " give the fragment a file, or delete it if it has no rows"
+            )
 
 
 @functools.cache  # It takes milliseconds to look up.
