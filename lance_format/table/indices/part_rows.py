@@ -114,6 +114,13 @@ class PartRows:
         return OrderedRows.of(values, ids, self.value_type)
 
 
+def cut(values: pa.Array, ids: RowIds, size_bytes: int) -> Iterator[tuple[pa.Array, RowIds]]:
+    """Yield slices of values of about a size, and the ids of their rows."""
+    num_rows = max(len(values) * size_bytes // max(values.nbytes, 1), 1)
+    for start in range(0, len(values), num_rows):
+        yield values.slice(start, num_rows), ids[start : start + num_rows]
+
+
 def read_parts(
     table: TableVersion, path: Sequence[Field], fragments: Sequence[FragmentMetadata], column: str
 ) -> Iterator[tuple[PartRows, list[int]]]:

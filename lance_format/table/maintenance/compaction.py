@@ -21,6 +21,7 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.progress import Work, expect, is_reported
 from lance_format.table.batches.streams import RowStream
 from lance_format.table.format.fragment import FragmentMetadata, read_fragments
+from lance_format.table.fragments.column_parts import holds_any
 from lance_format.table.fragments.whole_fragments import read_whole
 from lance_format.table.maintenance.compaction_candidates import find_candidates
 from lance_format.table.maintenance.compaction_options import CompactionOptions
@@ -210,7 +211,7 @@ class CompactionTask(ChangeTask[RewriteResult]):
 def _held(schema: Schema, fragments: Iterable[FragmentMetadata]) -> Schema:
     """Return the columns that some fragment has values of. Others are null in all rows, and stay without files."""
     held = frozenset().union(*(fragment.field_ids for fragment in fragments))
-    columns = tuple(column for column in schema.fields if any(field.id in held for field in column.walk()))
+    columns = tuple(column for column in schema.fields if holds_any(column, held))
     return dataclasses.replace(schema, fields=columns or schema.fields)
 
 

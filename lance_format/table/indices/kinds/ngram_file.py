@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,7 +17,7 @@ from lance_format.kernels.texts.trigrams import NUM_TOKENS, gather_trigrams
 from lance_format.list_items import offsets_of
 from lance_format.table.indices.folding import symbols_of_characters
 from lance_format.table.indices.kinds.ngram_index import NGRAM_COLUMNS, NGRAM_FILE
-from lance_format.table.indices.part_rows import PartRows
+from lance_format.table.indices.part_rows import PartRows, cut
 from lance_format.table.indices.row_finder import RowIds
 from lance_format.table.indices.written_parts import OpenFile, write_file
 
@@ -41,15 +42,13 @@ def write_trigrams(rows: PartRows, parameters: Mapping[str, Any], open_file: Ope
 def _slices(rows: PartRows) -> Iterator[tuple[pa.Array, RowIds]]:
     """Yield texts and the ids of their rows, some megabytes at a time."""
     texts, ids, size_bytes = list[pa.Array](), list[RowIds](), 0
-    for values, value_ids in rows:
-        at_once = max(len(values) * _BYTES_AT_ONCE // max(values.nbytes, 1), 1)
-        for start in range(0, len(values), at_once):
-            texts.append(values.slice(start, at_once).cast(pa.large_string()))
-            ids.append(value_ids[start : start + at_once])
-            size_bytes += texts[-1].nbytes
-            if size_bytes >= _BYTES_AT_ONCE:
-                yield pa.concat_arrays(texts), np.concatenate(ids)
-                texts, ids, size_bytes = [], [], 0
+    for some_texts, some_ids in itertools.chain.from_iterable(cut(*each, _BYTES_AT_ONCE) for each in rows):
+        texts.append(some_texts.cast(pa.large_string()))
+        ids.append(some_ids)
+        size_bytes += texts[-1].nbytes
+        if size_bytes >= _BYTES_AT_ONCE:
+            yield pa.concat_arrays(texts), np.concatenate(ids)
+            texts, ids, size_bytes = [], [], 0
     if texts:
         yield pa.concat_arrays(texts), np.concatenate(ids)
 

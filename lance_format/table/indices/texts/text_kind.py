@@ -19,7 +19,7 @@ from lance_format.kernels.texts.posting_lists import BLOCK_ROWS
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.proto import index_pb2
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.part_rows import PartRows
+from lance_format.table.indices.part_rows import PartRows, cut
 from lance_format.table.indices.row_finder import RowIds, is_of_version
 from lance_format.table.indices.row_kind import RowIndexKind
 from lance_format.table.indices.texts.gathered_tokens import GatheredTokens
@@ -125,10 +125,8 @@ def _slices(rows: PartRows) -> Iterator[tuple[pa.Array, RowIds]]:
         if values.null_count and not is_list:
             kept = values.is_valid()
             values, ids = values.filter(kept), ids[np.asarray(kept.to_numpy(zero_copy_only=False))]
-        num_rows = max(len(values) * _BYTES_AT_ONCE // max(values.nbytes, 1), 1)
-        for start in range(0, len(values), num_rows):
-            texts = values.slice(start, num_rows)
-            yield joined_texts(texts) if is_list else texts, ids[start : start + num_rows]
+        for texts, text_ids in cut(values, ids, _BYTES_AT_ONCE):
+            yield joined_texts(texts) if is_list else texts, text_ids
 
 
 def _parse_details(index: IndexMetadata) -> index_pb2.TextIndexDetails | None:
