@@ -115,7 +115,15 @@ class PartRows:
 
 
 def cut(values: pa.Array, ids: RowIds, size_bytes: int) -> Iterator[tuple[pa.Array, RowIds]]:
-    """Yield slices of values of about a size, and the ids of their rows."""
+    """Yield slices of values of about a size, and the ids of their rows.
+
+    Parameters
+    ----------
+    values : pa.Array
+    ids : uint64[num_rows]
+    size_bytes : int
+        A row that is larger is a slice by itself.
+    """
     num_rows = max(len(values) * size_bytes // max(values.nbytes, 1), 1)
     for start in range(0, len(values), num_rows):
         yield values.slice(start, num_rows), ids[start : start + num_rows]
