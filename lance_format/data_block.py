@@ -300,10 +300,13 @@ class DictionaryBlock:
     items : DataBlock
     indices : FixedWidthBlock
         Unsigned words of 8, 16, 32 or 64 bits, each less than the number of items.
+    is_joined : bool
+        Whether these are the items of several dictionaries, which may have some in common.
     """
 
     items: DataBlock
     indices: FixedWidthBlock
+    is_joined: bool = False
 
     @property
     def num_values(self) -> int:
@@ -322,11 +325,11 @@ class DictionaryBlock:
 
     def take(self, indices: DictionaryIndices) -> DictionaryBlock:
         """Gather values; `indices` are integers of any width and lie within the block."""
-        return DictionaryBlock(self.items, self.indices.take(indices))
+        return DictionaryBlock(self.items, self.indices.take(indices), self.is_joined)
 
     def slice(self, start: int, stop: int) -> DictionaryBlock:
         """Return values `start <= index < stop`, a view."""
-        return DictionaryBlock(self.items, self.indices.slice(start, stop))
+        return DictionaryBlock(self.items, self.indices.slice(start, stop), self.is_joined)
 
     def look_up(self) -> DataBlock:
         """Return the values themselves."""

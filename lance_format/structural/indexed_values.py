@@ -128,7 +128,7 @@ def index_into_several(
     if (words >= np.repeat(sizes, num_values)).any():
         raise CorruptFileError("a dictionary index of a page has no item")
     words += np.repeat(np.cumsum(sizes) - sizes, num_values)
-    return DictionaryBlock(_join(dictionaries), FixedWidthBlock(words.view(np.uint8), 64, words.size))
+    return DictionaryBlock(_join(dictionaries), FixedWidthBlock(words.view(np.uint8), 64, words.size), is_joined=True)
 
 
 def _num_items(dictionary: DataBlock) -> int:

@@ -91,6 +91,30 @@ def build(
     return pa.DictionaryArray.from_arrays(indices, items, safe=False)
 
 
+def distinct(
+    words: npt.NDArray[np.unsignedinteger], items: pa.Array
+) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
+    """Return keys and items of the same values of which each item is there once; consumers rely on that.
+
+    Parameters
+    ----------
+    words : unsigned integer[num_values]
+    items : pa.Array
+
+    Raises
+    ------
+    NotSupportedError
+        If Arrow cannot compare the items.
+    """
+    try:
+        found = (items.view(pa.uint16()) if pa.types.is_float16(items.type) else items).dictionary_encode()
+    except pa.ArrowNotImplementedError as error:
+        raise NotSupportedError(f"dictionaries of {items.type} cannot be joined: {error}") from error
+    if len(found.dictionary) == len(items):
+        return words, items
+    return found.indices.to_numpy().astype(np.uint32)[words], found.dictionary.view(items.type)
+
+
 def concat(arrays: Sequence[pa.Array]) -> pa.Array:
     """Return arrays of one type as one; those of dictionaries, also inside, get a common dictionary.
 

@@ -176,6 +176,8 @@ def _build_dictionaries(
         used, words = np.unique(words, return_inverse=True)
         items = items.take(used)
     item_array = build_array(items, None, items.num_values, value_type, shape)
+    if values.is_joined:
+        words, item_array = dictionaries.distinct(words, item_array)
     return dictionaries.build(words, bitmap(validity), item_array, arrow_type)
 
 

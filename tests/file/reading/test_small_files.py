@@ -61,6 +61,46 @@ def test_flat_columns(nulls: str, version: str, tmp_path: Path) -> None:
     _check(flat_tables(_SIZES, nulls), tmp_path, version)
 
 
+@pytest.mark.parametrize("version", _VERSIONS)
+@pytest.mark.parametrize("key_type", [pa.int8(), pa.uint64()])
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(["a", "", "c", "d"]),
+        pa.array([b"a", b"", b"c", b"d"], pa.large_binary()),
+        pa.array([0.0, -0.0, float("nan"), 2.0], pa.float16()),
+        pa.array([0.0, -0.0, float("nan"), 2.0]),
+        pa.array([1, 2, 3, 4]),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_dictionaries_that_differ(values: pa.Array, key_type: pa.DataType, version: str, tmp_path: Path) -> None:
+    """Items are there once, as pandas needs it of categories."""
+    keys, items = [[0, 1, None, 0], [1, 0], [0, 1, 1], [None, 0]], [[0, 1], [1, 2], [2, 0], [3]]
+    arrays = [
+        pa.DictionaryArray.from_arrays(pa.array(key, key_type), values.take(pa.array(item)))
+        for key, item in zip(keys, items, strict=True)
+    ]
+    files = [
+        _write(tmp_path / f"{number}.lance", pa.table({"a": array}), version) for number, array in enumerate(arrays)
+    ]
+    is_read, rows = read_small_files(files, _projections(files[0]))
+    assert all(is_read)
+    assert rows is not None
+    found = rows["a"]
+    assert found.type == arrays[0].type
+    assert len(found.dictionary) == len(values)
+    expected = pa.concat_arrays([array.dictionary.take(array.indices) for array in arrays])
+    assert found.is_valid().equals(expected.is_valid())
+    assert np.array_equal(_bits(found.dictionary.take(found.indices)), _bits(expected))
+
+
+def _bits(array: pa.Array) -> np.ndarray:
+    """Return what is not null, as numbers or objects that are equal only if they have the same bits."""
+    values = array.drop_null().to_numpy(zero_copy_only=False)
+    return values.view(f"u{values.itemsize}") if pa.types.is_floating(array.type) else values
+
+
 def _nested(size: int, seed: int) -> pa.Table:
     numbers = np.random.default_rng(seed).integers(0, 100, size).tolist()
     vectors = pa.array(np.random.default_rng(seed).random(size * 64), pa.float32())
