@@ -18,15 +18,14 @@ from lance_format.errors import LanceError
 from lance_format.file import SmallFile, can_read_together, read_small_files
 from lance_format.object_store import CountedStore, ReadableStore, ReadCounter, map_together
 from lance_format.table.format.file_entries import DataFile
+from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.column_parts import ColumnParts, column_parts
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.reader import FragmentReader, filter_rows, load_deleted_rows
 from lance_format.version import FileVersion
 
-MOST_ROWS = 8192
-"""Maximum number of rows of a small fragment."""
-
-_LEAST_BYTES, _MOST_BYTES = 16 * 1024, 256 * 1024
+_MOST_ROWS = 32 * 1024
+_LEAST_BYTES, _MOST_BYTES = 16 * 1024, 512 * 1024
 """Maximum size of the files of a small fragment, where few of its columns are wanted, and where most are.
 
 Reading all of it costs less than the calls that look for a part.
@@ -36,6 +35,11 @@ _WANTED_SHARE = 0.25
 """Share of its columns that are most."""
 
 
+def has_small_files(fragment: FragmentMetadata) -> bool:
+    """Return whether a fragment has few rows and bytes."""
+    return 0 < fragment.physical_rows <= _MOST_ROWS and fragment.known_bytes <= _MOST_BYTES
+
+
 def smallness(schema: Schema) -> Callable[[FragmentReader], bool]:
     """Return what tells of a fragment whether these columns may be read with those of others: its files are small."""
     return partial(_is_small, sum(1 for _ in schema.walk()))
@@ -43,11 +47,10 @@ def smallness(schema: Schema) -> Callable[[FragmentReader], bool]:
 
 def _is_small(num_fields: int, scan: FragmentReader) -> bool:
     fragment = scan.fragment
-    if not 0 < fragment.physical_rows <= MOST_ROWS or fragment.known_bytes > _MOST_BYTES:
-        return False
     held = sum(len(file.fields) for file in fragment.files)
     return (
-        (fragment.known_bytes <= _LEAST_BYTES or num_fields >= _WANTED_SHARE * held)
+        has_small_files(fragment)
+        and (fragment.known_bytes <= _LEAST_BYTES or num_fields >= _WANTED_SHARE * held)
         and all(file.file_size_bytes for file in fragment.files)
         and all(_has_levels(file) for file in fragment.files)
     )

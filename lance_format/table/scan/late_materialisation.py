@@ -19,7 +19,7 @@ from lance_format.table.fragments.dictionary_columns import without_dictionaries
 from lance_format.table.fragments.open_files import in_step
 from lance_format.table.fragments.reader import filter_rows
 from lance_format.table.fragments.row_columns import LiveRows
-from lance_format.table.fragments.small_fragments import MOST_ROWS
+from lance_format.table.fragments.small_fragments import has_small_files
 from lance_format.table.scan.first_terms import FirstTerms
 from lance_format.table.scan.late_columns import LateColumns
 from lance_format.table.scan.pace import MAX_FILES_TOGETHER, TESTED_BYTES, Pace, Seen
@@ -28,18 +28,19 @@ from lance_format.table.scan.scanned_fragment import JoinedRows, OpenFragment, S
 from lance_format.table.scan.stages import Stages, of_size
 from lance_format.table.scan.tasks import FragmentRanges
 
+_MOST_ROWS = 8 * 1024
+_MOST_BYTES = 16 * 1024 * 1024
+"""So many rows of a fragment are read with others', and so are all of one with small files, up to so many bytes."""
+
 _GROUP_BYTES = 16 * 1024 * 1024
 """Maximum bytes of a group's filter columns that are part of the result."""
 
 _FEW_ROWS = 16
 """So few rows of a larger fragment were mostly found by an index, and pass: reading all columns at once costs less."""
 
-_SMALL_BYTES = 64 * 1024
+_SMALL_BYTES = 256 * 1024
 _FEW_COLUMNS = 16
-"""So many columns of a file of this size are read sooner than those of the filter, and then the passing rows.
-
-How many rows pass decides about the files that follow.
-"""
+"""So many columns of a file of this size are read sooner than those of the filter and then the passing rows."""
 
 
 def materialise(
@@ -77,9 +78,10 @@ def materialise(
 
 
 def _are_read_sooner(stages: Stages, pace: Pace, fragment: OpenFragment, ranges: RowRanges) -> bool:
-    """Return whether all columns of ranges cost less at once: of few rows, or of the first files if these are small."""
-    is_small = 0 < fragment.scan.fragment.known_bytes <= _SMALL_BYTES and len(stages.late.fields) <= _FEW_COLUMNS
-    if is_small and not pace.num_seen:
+    """Return whether all columns of ranges cost less at once: of few rows, or of a small file if one of them passes."""
+    stored = fragment.scan.fragment
+    is_small = has_small_files(stored) and stored.known_bytes <= _SMALL_BYTES
+    if is_small and pace.in_most_parts and len(stages.late.fields) <= _FEW_COLUMNS:
         return True
     return ranges.num_rows <= _FEW_ROWS and not ranges.is_all_of(fragment.scan.physical_rows())
 
@@ -87,19 +89,22 @@ def _are_read_sooner(stages: Stages, pace: Pace, fragment: OpenFragment, ranges:
 def small_together(fragments: Iterable[FragmentRanges], pace: Pace) -> Iterator[list[FragmentRanges]]:
     """Yield fragments in order, adjacent small ones as a group, without empty ones."""
     group: list[FragmentRanges] = []
-    num_rows = num_files = 0
+    num_rows = num_files = num_bytes = 0
     for scan, ranges in fragments:
-        size, files = ranges.num_rows, len(scan.fragment.files)
-        is_small = size <= MOST_ROWS
-        if group and (not is_small or num_rows + size > pace.tested_rows or num_files + files > MAX_FILES_TOGETHER):
+        size, fragment = ranges.num_rows, scan.fragment
+        is_whole = has_small_files(fragment) and ranges.is_all_of(fragment.physical_rows)
+        is_small = is_whole or size <= _MOST_ROWS
+        files, size_bytes = len(fragment.files), fragment.known_bytes if is_whole else 0
+        num_rows, num_files, num_bytes = num_rows + size, num_files + files, num_bytes + size_bytes
+        is_full = num_rows > pace.joined_rows or num_files > MAX_FILES_TOGETHER or num_bytes > _MOST_BYTES
+        if group and (is_full or not is_small):
             yield group
-            group, num_rows, num_files = [], 0, 0
+            group, num_rows, num_files, num_bytes = [], size, files, size_bytes
         if size:
             group.append((scan, ranges))
-            num_rows, num_files = num_rows + size, num_files + files
         if group and (not is_small or len(group) >= pace.together):
             yield group
-            group, num_rows, num_files = [], 0, 0
+            group, num_rows, num_files, num_bytes = [], 0, 0, 0
     if group:
         yield group
 
@@ -145,7 +150,7 @@ def _test(
         seen.test(batch)
         if mask.true_count and not window.is_over:
             found = stages.select(batch, rows, mask, kept, window)
-            seen.num_passed += found[0].num_rows
+            seen.passes(found[0].num_rows)
             passed += [found] if found[0].num_rows else []
     yield from late.whole(passed) if at_once else late.few(passed)
 
@@ -161,7 +166,7 @@ def _at_once(
         if not stages.keeps_dictionaries:
             found = without_dictionaries(found, outputs)
         seen.test(batch)
-        seen.num_passed += found.num_rows
+        seen.passes(found.num_rows)
         yield from late.whole([(found, left)])
         if window.is_over:
             return
@@ -176,7 +181,7 @@ def _in_two_stages(
     size_bytes = 0
     for batch, rows in _tested(stages, fragment, ranges, pace, seen):
         passed, left = stages.passing(batch, rows, stages.kept, window)
-        seen.num_passed += passed.num_rows
+        seen.passes(passed.num_rows)
         if passed.num_rows:
             passed = without_dictionaries(passed, stages.kept)
             group.append((passed, left))

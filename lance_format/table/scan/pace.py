@@ -14,17 +14,20 @@ _FIRST_GROUP_ROWS = 32 * 1024
 _FIRST_LIMITED_GROUP_ROWS = 8 * 1024
 _MAX_GROUP_ROWS = 1024 * 1024
 _GROWTH = 4
+_FEWEST_JOINED_ROWS, _FIRST_JOINED_ROWS = 8 * 1024, 64 * 1024
 _TESTED_ROWS = 256 * 1024
 TESTED_BYTES = 8 * 1024 * 1024
 """Bytes tested at once: every kernel call costs as much as some thousands of rows."""
 _TESTED_PER_CONSTANT = 16
 MAX_FILES_TOGETHER = 64
-"""Fragments of at most `MOST_ROWS` rows are tested together, up to a number of files: all of them are open."""
+"""Small fragments are read together, up to a number of files: while a filter is tested, all of them are open."""
 _FIRST_FILES_TOGETHER = 16
 _LARGE_ROW_BYTES = 128
 _DENSE_SHARE = 0.25
 _DENSE_SHARE_OF_LARGE_ROWS = 0.75
 """Minimum share of passing rows for reading all columns at once; measured by `benchmarks/scans.py`."""
+_PASSED_SHARE = 0.25
+"""Minimum share of small fragments with a passing row for reading all of their columns at once."""
 _SPARSE_SHARE = 1 / 64
 """Maximum share of rows that pass the first terms for reading the other columns of the filter for these rows only."""
 
@@ -44,7 +47,11 @@ class Pace:
     most_tested_rows : int
         Maximum of `tested_rows`, if their bytes allow it.
     together : int
-        Number of small fragments tested together.
+        Number of small fragments read together.
+    joined_rows : int
+        Maximum of their rows.
+    in_most_parts : bool
+        Whether a row passed of many a part of the rows: of a small fragment, say.
     at_once : bool
         Whether enough rows pass that reading all columns at once costs less.
     first_alone : bool
@@ -60,6 +67,8 @@ class Pace:
     tested_rows: int
     most_tested_rows: int = _TESTED_ROWS
     together: int = 1
+    joined_rows: int = _FIRST_JOINED_ROWS
+    in_most_parts: bool = True
     at_once: bool = False
     first_alone: bool = False
     num_seen: int = 0
@@ -91,6 +100,16 @@ class Pace:
         """Let more small fragments be read together."""
         self.together = min(self.together * _GROWTH, MAX_FILES_TOGETHER)
 
+    def narrow(self) -> None:
+        """Let fewer rows of small fragments be read together: these took too much memory."""
+        self.joined_rows = max(self.joined_rows // _GROWTH, _FEWEST_JOINED_ROWS)
+
+    def fit(self, seen: Seen) -> int:
+        """Let as many rows of small fragments be read together as have some MiB; returns their number."""
+        num_rows = int(TESTED_BYTES * seen.num_rows / max(seen.tested_bytes, 1))
+        self.joined_rows = max(min(num_rows, self.most_tested_rows), _FEWEST_JOINED_ROWS)
+        return num_rows
+
     def count_late(self, num_bytes: int, num_rows: int) -> None:
         """Count rows that have all columns now, and the bytes that were read for them."""
         self.late_bytes += num_bytes
@@ -102,10 +121,10 @@ class Pace:
         self.widen()
         if not seen.num_rows:
             return
-        tested_rows = int(TESTED_BYTES * seen.num_rows / max(seen.tested_bytes, 1))
-        self.tested_rows = max(self.batch_size, min(self.most_tested_rows, tested_rows))
+        self.tested_rows = max(self.batch_size, min(self.most_tested_rows, self.fit(seen)))
         is_large = self.late_bytes > _LARGE_ROW_BYTES * self.late_rows
         share = _DENSE_SHARE_OF_LARGE_ROWS if is_large else _DENSE_SHARE
+        self.in_most_parts = seen.num_parts_passed >= _PASSED_SHARE * seen.num_parts
         self.at_once = seen.num_passed >= share * seen.num_rows
         self.first_alone = seen.num_first > 0 and seen.num_passed_first <= _SPARSE_SHARE * seen.num_first
 
@@ -121,6 +140,9 @@ class Seen:
 
     num_rows: int = 0
     num_passed: int = 0
+    num_parts: int = 0
+    num_parts_passed: int = 0
+    """Numbers of batches that were tested, and of those with a row that passed."""
     num_first: int = 0
     num_passed_first: int = 0
     """Numbers of rows for which the first terms were tested alone, and of those that passed."""
@@ -128,5 +150,11 @@ class Seen:
 
     def test(self, batch: pa.RecordBatch) -> None:
         """Count the rows of a batch of columns of the filter."""
+        self.num_parts += 1
         self.num_rows += batch.num_rows
         self.tested_bytes += sum(map(expanded_bytes, batch.columns))
+
+    def passes(self, num_rows: int) -> None:
+        """Count the rows of a batch that passed."""
+        self.num_passed += num_rows
+        self.num_parts_passed += num_rows > 0

@@ -182,6 +182,8 @@ def read_together(
     batch_size: int,
     counter: ReadCounter,
     opened: OpenFiles = NONE_OPEN,
+    *,
+    keeps_dictionaries: bool = False,
 ) -> list[tuple[slice, JoinedRows | None]]:
     """Read some columns of small fragments, and of fragments with few wanted rows, at once.
 
@@ -192,10 +194,12 @@ def read_together(
     schema : Schema
         The columns.
     batch_size : int
-        Maximum number of rows per batch.
+        Maximum number of rows of several fragments per batch.
     counter : ReadCounter
     opened : mapping of int to FragmentFiles
         See `take_fragments`.
+    keeps_dictionaries : bool
+        Whether fragments that may be read as dictionaries are to be opened; see `OpenFragment.as_dictionaries`.
 
     Returns
     -------
@@ -208,8 +212,8 @@ def read_together(
     small = [
         number
         for number, (scan, ranges, _) in enumerate(fragments)
-        if scan.fragment.physical_rows <= batch_size
-        and is_small(scan)
+        if is_small(scan)
+        and not (keeps_dictionaries and ranges.num_rows >= _LEAST_KEYS)
         and not scan.directory.store.is_remote
         and ranges.is_all_of(scan.fragment.physical_rows)
     ]
@@ -255,7 +259,6 @@ def _join(
     numbers : sequence of int
         The number of each fragment, ascending.
     parts : sequence of LiveRows
-        At most `batch_size` rows of each.
     batch : pa.RecordBatch
         The rows of all.
     batch_size : int

@@ -22,11 +22,9 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.fragments.batch_rows import BATCH_ROWS, rows_at_once
 from lance_format.table.fragments.deletion_file import RowOffsets
-from lance_format.table.fragments.opening import opened_ahead
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import ROW_OFFSET, LiveRows
-from lance_format.table.scan.late_columns import LateColumns
-from lance_format.table.scan.late_materialisation import materialise, materialise_together, small_together
+from lance_format.table.scan.fragment_reads import FragmentReads
 from lance_format.table.scan.metrics import ScanMeter, ScanMetrics, describe_plan, report
 from lance_format.table.scan.options import PandasKeywords, ScanOptions
 from lance_format.table.scan.pace import Pace
@@ -34,17 +32,9 @@ from lance_format.table.scan.planned_reads import PlannedReads, plan_reads
 from lance_format.table.scan.projection import Projection
 from lance_format.table.scan.pruning.index_pruning import PrunedFragments, prune_fragments, usable_indices
 from lance_format.table.scan.pruning.row_lookup import RowLookup
-from lance_format.table.scan.pruning.statistics_pruning import PrunedOnce, is_pruned_ahead, prune_ahead
+from lance_format.table.scan.pruning.statistics_pruning import is_pruned_ahead, prune_ahead
 from lance_format.table.scan.row_ranges import RowRanges
-from lance_format.table.scan.scanned_fragment import (
-    JoinedRows,
-    OpenFragment,
-    ScannedRows,
-    Window,
-    by_fragment,
-    read_together,
-    within,
-)
+from lance_format.table.scan.scanned_fragment import JoinedRows, ScannedRows, Window, by_fragment, within
 from lance_format.table.scan.stages import Stages
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, Candidates, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.versions.belonging import check_belongs
@@ -368,76 +358,13 @@ class LanceScanner:
     def _read_fragments(
         self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter
     ) -> Iterator[JoinedRows]:
-        if self._projection.filter is None:
-            yield from self._completed(self._read_all(fragments, window, meter))
-            return
-        wanted = (found for found in fragments if len(found[1]))
-        for is_certain, group in itertools.groupby(wanted, key=lambda found: bool(found[1].certain.all())):
-            yield from self._completed((self._read_all if is_certain else self._read_filtered)(group, window, meter))
-            if window.is_over:
-                return
-
-    def _read_all(self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter) -> Iterator[JoinedRows]:
-        """Read rows that are known to pass the filter."""
-        pace, source, limited = meter.pace, self._projection.output_source, window.left is not None
-        wanted = within(fragments, window)
-        opened = opened_ahead(wanted, source, meter.reads, lambda *wanted: wanted[-1].num_rows, is_limited=limited)
-        with contextlib.closing(opened) as ahead:
-            for group in small_together(ahead, pace):
-                placed = [(scan, ranges, self._position(scan)) for scan, ranges in group]
-                for members, known in read_together(placed, source, self._batch_size, meter.reads):
-                    meter.rows_scanned += sum(ranges.num_rows for _, ranges in group[members])
-                    found = self._read_one(group[members.start], meter) if known is None else [known]
-                    yield from meter.metered(found, [scan for scan, _ in group[members]])
-                if self._projection.filter is not None or not self._table.directory.store.is_remote:
-                    pace.widen()  # Whole fragments of a remote store are read while they are opened.
+        reads = FragmentReads(self._stages, self._batch_size, self._batch_bytes, self._position)
+        yield from reads.read(fragments, window, meter)
 
     def _applied(self, found: Iterable[JoinedRows]) -> Iterator[pa.RecordBatch]:
         """Compute the outputs."""
         applied = (self._projection.apply(joined.batch) for joined in found)
         yield from applied if self._batch_bytes is None else within_bytes(applied, self._batch_bytes)
-
-    def _completed(self, found: Iterable[JoinedRows]) -> Iterator[JoinedRows]:
-        """Add the row columns that outputs need."""
-        for joined in found:
-            yield JoinedRows(self._projection.complete(joined.batch, *joined.parts), joined.parts)
-
-    def _read_one(self, wanted: FragmentRanges, meter: ScanMeter) -> Iterator[JoinedRows]:
-        scan, ranges = wanted
-        with scan.open(meter.reads) as files:
-            fragment = OpenFragment(scan, files, self._position(scan), ranges, self._batch_bytes)
-            source = self._projection.output_source
-            if self._stages.keeps_dictionaries:
-                source = fragment.as_dictionaries(source, ranges)
-            found = fragment.read(source, ranges, batch_size=self._batch_size)
-            yield from map(JoinedRows.of_one, found)
-
-    def _read_filtered(
-        self, fragments: Iterable[FragmentRanges], window: Window, meter: ScanMeter
-    ) -> Iterator[JoinedRows]:
-        projection, pace, limited = self._projection, meter.pace, window.left is not None
-        pruned = PrunedOnce(projection)
-        late = LateColumns(self._stages, pace, meter.reads, may_wait=not limited)
-        source, reads = projection.filter_source, meter.reads
-        opened_first = opened_ahead(fragments, source, reads, pruned.prune_ahead, is_limited=limited)
-        with contextlib.closing(opened_first) as ahead, contextlib.ExitStack() as stack:
-            for group in small_together(ahead, pace):
-                opened = []
-                for scan, ranges in group:
-                    files = late.opened[scan.fragment.id] = stack.enter_context(scan.open(meter.reads))
-                    fragment = OpenFragment(scan, files, self._position(scan), ranges, self._batch_bytes)
-                    wanted = pruned.rows(files, scan, ranges)
-                    if len(wanted):
-                        opened.append((fragment, wanted))
-                if len(opened) == 1:
-                    found = materialise(late, *opened[0], window, pace)
-                else:
-                    found = materialise_together(late, opened, window, pace, meter.reads)
-                yield from meter.metered(found, [fragment.scan for fragment, _ in opened])
-                if window.is_over:
-                    break
-                yield from meter.metered(late.end_fragments(stack), [])
-            yield from meter.metered(late.rest(), [])
 
     def _position(self, scan: FragmentReader) -> int:
         return self._positions.get(scan.fragment.id, 0)

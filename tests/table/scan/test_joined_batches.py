@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
+import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 
+import lance_format
 from lance_format import LanceDataset, write_dataset
 
 _NUM_FILES = 300
@@ -67,3 +71,24 @@ def test_counts(table: LanceDataset) -> None:
     assert scanner.metrics is not None
     assert scanner.metrics.fragments_scanned == scanner.metrics.rows_scanned == _NUM_FILES
     assert scanner.metrics.rows_returned == _NUM_FILES
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_fragments_of_more_rows_than_a_batch(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    path = tmp_path / "t"
+    for size in rng.choice([1, 500, 8192, 9000, 20_000, 32_768, 33_000], 12).tolist():
+        texts = rng.choice([f"{seed} {word}" for word in rng.permutation(5).tolist()], size)
+        columns = {"id": rng.permutation(size), "x": rng.random(size), "text": texts}
+        write_dataset(pa.table({**columns, "kind": pa.array(texts).dictionary_encode()}), path, mode="append")
+    table = lance_format.dataset(path)
+    table.delete("id % 11 = 3")
+    expected = lance.dataset(str(path)).to_table(with_row_id=True)
+    for batch_size, predicate in itertools.product((1000, 8192, 50_000), (None, "x < 0.001", "x < 0.7", "id = 400")):
+        batches = list(table.to_batches(batch_size=batch_size, filter=predicate, with_row_id=True))
+        assert max(batch.num_rows for batch in batches) <= batch_size
+        wanted = lance.dataset(str(path)).to_table(filter=predicate, with_row_id=True) if predicate else expected
+        assert pa.Table.from_batches(batches).to_pylist() == wanted.to_pylist()
+        for batch in batches:
+            items = batch["kind"].dictionary
+            assert len(items.unique()) == len(items)
