@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,20 +49,37 @@ _Column = tuple[pa.Array, dict[str, str]]
 def compile_kernels() -> None:
     """Write, scan, filter, take and delete rows of every kind of value, which calls the kernels with all their types.
 
-    Kernels that are compiled already are loaded.
+    Kernels that are compiled already are loaded. On several processors, another process begins with the last ones.
     """
-    with tempfile.TemporaryDirectory(prefix="lance-warming-") as directory:
-        for version in _VERSIONS:
-            _use(str(Path(directory, f"{version}.lance")), _table(version), version)
-        _index(str(Path(directory, "indexed.lance")))
-    _unpack()
-    _filter()
-    _aggregate()
-    _search()
-    _search_texts()
+    with tempfile.TemporaryDirectory(prefix="lance-warming-") as directory, _another_process(f"{directory}/backwards"):
+        for step in _steps(directory):
+            step()
 
 
-def _use(path: str, table: pa.Table, version: str) -> None:
+@contextlib.contextmanager
+def _another_process(directory: str) -> Iterator[None]:
+    """Let another process compile kernels, too, if there is a processor for it. Nothing depends on its success."""
+    if (os.cpu_count() or 1) < 2:
+        yield
+        return
+    silent = subprocess.DEVNULL
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "lance_format.warming", directory]
+    process = subprocess.Popen(command, env=environment, stdin=silent, stdout=silent, stderr=silent)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _steps(directory: str) -> list[Callable[[], None]]:
+    used = [partial(_use, f"{directory}/{version}.lance", version) for version in _VERSIONS]
+    return [*used, partial(_index, f"{directory}/indexed.lance"), _unpack, _filter, _aggregate, _search, _search_texts]
+
+
+def _use(path: str, version: str) -> None:
+    table = _table(version)
     write_dataset(table, path, data_storage_version=version)
     stored = dataset(path)
     stored.to_table()
@@ -262,3 +283,8 @@ def _lists(values: pa.Array, is_null: npt.NDArray[np.bool_]) -> pa.ListArray:
 
 def _pairs(second: pa.Array) -> pa.StructArray:
     return pa.StructArray.from_arrays([pa.array(np.arange(_NUM_ROWS)), second], ["x", "y"])
+
+
+if __name__ == "__main__":
+    for step in reversed(_steps(sys.argv[1])):
+        step()
