@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_format.expressions.values.choice import choose, first_valid
@@ -26,6 +26,7 @@ _VALUES = {
 
 
 @pytest.mark.parametrize("arrow_type", _VALUES, ids=str)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_values(arrow_type: pa.DataType, data: st.DataObject) -> None:
     num_rows, start = data.draw(st.integers(0, 40)), data.draw(st.integers(0, 9))

@@ -36,6 +36,8 @@ WORDS = [
 ]
 """Some have one stem, some are stop words, and some have accents."""
 COMMON = 0.7
+SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 10))]
+"""Of the histories of tables."""
 
 Query = Callable[[Any], Any]
 """A function that makes a query of the module of either library."""
@@ -120,7 +122,7 @@ def rows(rng: random.Random, first: int, count: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("stable", [False, True])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_tables_of_a_random_history_are_searched_alike(tmp_path: Path, seed: int, stable: bool) -> None:
     rng = random.Random(seed)
     theirs = lance.write_dataset(
@@ -141,7 +143,7 @@ def test_tables_of_a_random_history_are_searched_alike(tmp_path: Path, seed: int
             step()
         theirs = lance.dataset(theirs.uri)
         assert lance_format.dataset(theirs.uri).verify().problems == ()
-        for _ in range(12):
+        for _ in range(4):
             query = random_query(rng, ["a", "b"])
             assert_same(theirs, query)
             assert_same(theirs, query, fast_search=True)

@@ -9,7 +9,7 @@ import lance.file
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lance_format
@@ -43,6 +43,7 @@ def _array(arrow_type: pa.DataType, num_rows: int, seed: int) -> pa.Array:
 
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 @pytest.mark.parametrize("write", [LanceFileWriter, lance.file.LanceFileWriter])
+@settings(max_examples=40)
 @given(
     types=st.lists(st.sampled_from([*FLAT_TYPES, *_OTHERS]), min_size=1, max_size=5, unique_by=str),
     num_rows=st.integers(1, 1100),

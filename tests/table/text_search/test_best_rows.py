@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_format.kernels.texts.best_documents import bound_blocks
@@ -53,6 +53,7 @@ def corpus(
 
 
 @pytest.mark.parametrize("kind", ["or", "and", "phrase"])
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**32),
     num_documents=st.sampled_from([1, 50, 700]),
