@@ -2,25 +2,68 @@
 
 Arrow 26 takes and filters slices of fixed-size lists of fixed-size lists of numbers wrongly: it reads values of other
 rows, or beside the buffer. So such arrays are copied first.
+
+Arrow joins the chunks of a column before it takes rows, which fails where strings have more than 2 GiB together. So
+rows are taken chunk by chunk, and become several chunks where one cannot hold them.
 """
 
 from __future__ import annotations
 
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 RowsT = TypeVar("RowsT", pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table)
 
 
 def take_rows(rows: RowsT, places: pa.Array) -> RowsT:
     """Return the rows at some places, which may repeat; where a place is null, the row is."""
-    return _without_slices(rows).take(places)
+    if isinstance(rows, pa.Table) and rows.num_columns:
+        return pa.Table.from_arrays([take_rows(column, places) for column in rows.columns], schema=rows.schema)
+    whole = _without_slices(rows)
+    if isinstance(whole, pa.ChunkedArray) and whole.num_chunks:
+        return pa.chunked_array(_taken(whole.chunks, places), whole.type)
+    return whole.take(places)
 
 
 def keep_rows(rows: RowsT, mask: pa.BooleanArray) -> RowsT:
     """Return the rows for which a mask without nulls is true."""
     return _without_slices(rows).filter(mask)
+
+
+def _taken(chunks: list[pa.Array], places: pa.Array) -> list[pa.Array]:
+    """Return rows of chunks, as chunks that Arrow can hold."""
+    try:
+        return _taken_together(chunks, places)
+    except pa.ArrowInvalid:  # The rows have more bytes than an array can hold.
+        if len(places) < 2:
+            raise
+    half = len(places) // 2
+    return [*_taken(chunks, places.slice(0, half)), *_taken(chunks, places.slice(half))]
+
+
+def _taken_together(chunks: list[pa.Array], places: pa.Array) -> list[pa.Array]:
+    if len(chunks) == 1:
+        return [chunks[0].take(places)]
+    ends = np.cumsum([len(chunk) for chunk in chunks])
+    rows = pc.fill_null(places, 0).to_numpy().astype(np.int64)
+    numbers = np.minimum(np.searchsorted(ends, rows, side="right"), len(chunks) - 1)
+    order = np.argsort(numbers, kind="stable")
+    starts = np.append(0, ends)
+    within = pa.array(rows - starts[numbers], mask=places.is_null().to_numpy(zero_copy_only=False)).take(order)
+    bounds = np.searchsorted(numbers[order], np.arange(len(chunks) + 1)).tolist()
+    parts = [
+        chunk.take(within.slice(start, stop - start))
+        for chunk, start, stop in zip(chunks, bounds, bounds[1:], strict=False)
+        if start < stop
+    ]
+    if len(parts) < 2 or (order[:-1] < order[1:]).all():
+        return parts
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(order.size)
+    return [pa.concat_arrays(parts).take(pa.array(inverse))]
 
 
 def _without_slices(rows: Any) -> Any:

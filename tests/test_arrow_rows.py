@@ -87,3 +87,38 @@ def test_arrays_that_are_no_slices_are_not_copied() -> None:
         assert pa.total_allocated_bytes() == before
         assert found["a"].to_pylist() == array.to_pylist()
         assert _without_slices(array.slice(1)).offset == 0
+
+
+def test_rows_of_chunks() -> None:
+    chunks = pa.chunked_array([["a", "b"], [], ["c", None, "d"]])
+    for places in ([], [4, 0], [0, 1, 2, 3, 4], [None, 3, None], [2, 2, 1]):
+        expected = [None if place is None else chunks[place].as_py() for place in places]
+        for whole in (chunks, chunks.cast(pa.dictionary(pa.int32(), pa.string()))):
+            assert take_rows(whole, pa.array(places, pa.int64())).to_pylist() == expected
+            taken = take_rows(pa.table({"a": whole, "b": whole}), pa.array(places, pa.uint64()))
+            assert taken.to_pylist() == [{"a": value, "b": value} for value in expected]
+    with pytest.raises(IndexError):
+        take_rows(chunks, pa.array([5]))
+
+
+def _large_texts() -> pa.ChunkedArray:
+    """Return texts of 3 GiB, of which each third is the same memory, which nobody has touched."""
+    offsets = np.array([0, 1, 3, 1 << 30], np.int32)
+    chunk = pa.Array.from_buffers(pa.binary(), 3, [None, pa.py_buffer(offsets), pa.allocate_buffer(1 << 30)])
+    return pa.chunked_array([chunk] * 3)
+
+
+def test_rows_of_more_bytes_than_an_array_holds() -> None:
+    texts = _large_texts()
+    table = pa.table({"text": texts, "n": range(9)})
+    with pytest.raises(pa.ArrowInvalid):
+        table.take(pa.array([7, 0]))
+    taken = take_rows(table, pa.array([7, 0]))
+    assert taken["n"].to_pylist() == [7, 0]
+    assert [len(text.as_buffer()) for text in taken["text"]] == [2, 1]
+
+
+@pytest.mark.slow
+def test_results_of_more_bytes_than_an_array_holds() -> None:
+    taken = take_rows(_large_texts(), pa.array([2, 5, 2, 0]))
+    assert [len(text.as_buffer()) for text in taken] == [(1 << 30) - 3] * 3 + [1]

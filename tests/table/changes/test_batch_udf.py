@@ -83,6 +83,16 @@ def test_results_of_other_questions_are_computed_again(tmp_path: Path, table: La
     assert len(second.seen) == 99
 
 
+def test_functions_may_return_tables(tmp_path: Path, table: LanceDataset) -> None:
+    def halve(batch: pa.RecordBatch) -> pa.Table:
+        half = batch.num_rows // 2
+        return pa.concat_tables([pa.table({"c": batch["a"][:half]}), pa.table({"c": batch["a"][half:]})])
+
+    table.add_columns(lance_format.batch_udf(SCHEMA, tmp_path / "checkpoint")(halve), read_columns=["a"], batch_size=7)
+    found = table.to_table()
+    assert found["c"].to_pylist() == found["a"].to_pylist()
+
+
 def test_without_a_checkpoint_it_is_a_function(table: LanceDataset) -> None:
     doubling = lance_format.batch_udf()(Doubling())
     assert doubling(pa.record_batch({"a": [4]}))["c"].to_pylist() == [8]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -365,3 +366,27 @@ def test_a_reply_that_is_lost_costs_nothing(path: Path, monkeypatch: pytest.Monk
 
 def _faulty(resolved: Any, fail: Callable[[int, str, str, str], None]) -> tuple[Any, str]:
     return FaultyStore(resolved[0], fail), resolved[1]
+
+
+def _large_texts() -> pa.Table:
+    """Return short texts, and three whose memory of 1 GiB, which they share, nobody has touched."""
+    offsets = np.array([0, 1, 3, 1 << 30], np.int32)
+    chunk = pa.Array.from_buffers(pa.binary(), 3, [None, pa.py_buffer(offsets), pa.allocate_buffer(1 << 30)])
+    ids = pa.chunked_array([[0, 1, 102], [3, 4, 105], [6, 7, 108]])
+    return pa.table({"id": ids, "text": pa.chunked_array([chunk] * 3)})
+
+
+def test_columns_of_more_bytes_than_an_array_holds(tmp_path: Path) -> None:
+    table = lance_format.write_dataset({"id": range(9)}, tmp_path / "t")
+    table.merge(_large_texts(), "id")
+    texts = [text and len(text) for text in table.to_table()["text"].to_pylist()]
+    assert texts == [1, 2, None] * 3
+
+
+def test_new_values_of_more_bytes_than_an_array_holds(tmp_path: Path) -> None:
+    table = lance_format.write_dataset(pa.table({"id": range(9), "text": pa.nulls(9, pa.binary())}), tmp_path / "t")
+    made, fields = table.get_fragments()[0].update_columns(_large_texts(), "id", "id")
+    changed = lance_format.LanceOperation.Update(updated_fragments=[made], fields_modified=fields)
+    table = lance_format.LanceDataset.commit(table.uri, changed, read_version=table.version)
+    texts = [text and len(text) for text in table.to_table()["text"].to_pylist()]
+    assert texts == [1, 2, None] * 3

@@ -213,8 +213,8 @@ def add_columns(
     new : mapping of str to str, pa.Field, sequence of pa.Field, pa.Schema, callable, pa.Table, pa.RecordBatch \
 or iterator of pa.RecordBatch
         SQL expressions by the names of the new columns. Or fields, whose values become null; an existing struct gets
-        the fields that it lacks. Or a function from record batches to record batches, or DataFrames of pandas, of as
-        many rows. Or the new rows, in the order of the table.
+        the fields that it lacks. Or a function from record batches to record batches, tables, or DataFrames of pandas,
+        of as many rows. Or the new rows, in the order of the table.
     read_columns : sequence of str, optional
         The columns that a function gets, which may include `_rowid` and `_rowaddr`. By default all columns of the
         table.

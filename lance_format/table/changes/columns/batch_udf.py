@@ -23,7 +23,7 @@ from lance_format.errors import CorruptFileError, StorageError
 if TYPE_CHECKING:
     import sqlite3
 
-BatchFunction: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch]
+BatchFunction: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch | pa.Table]
 
 _TABLE = "lance_results"
 
@@ -101,7 +101,7 @@ class Checkpoint:
                 f"CREATE TABLE IF NOT EXISTS {_TABLE} (part BLOB, place INTEGER, batch BLOB, PRIMARY KEY (part, place))"
             )
 
-    def find(self, part: bytes, position: int) -> pa.RecordBatch | None:
+    def find(self, part: bytes, position: int) -> pa.Table | None:
         """Return a result, or None if there is none.
 
         Parameters
@@ -124,15 +124,15 @@ class Checkpoint:
             return None
         try:
             with pa.ipc.open_stream(row[0]) as stream:
-                return stream.read_next_batch()
-        except (pa.ArrowException, StopIteration, TypeError) as error:
+                return stream.read_all()
+        except (pa.ArrowException, TypeError) as error:
             raise CorruptFileError(f"result {position} cannot be read: {error}", path=self._path) from error
 
-    def keep(self, part: bytes, position: int, batch: pa.RecordBatch) -> None:
+    def keep(self, part: bytes, position: int, made: pa.RecordBatch | pa.Table) -> None:
         """Keep a result; see `find`."""
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as stream:
-            stream.write_batch(batch)
+        with pa.ipc.new_stream(sink, made.schema) as stream:
+            stream.write(made)
         with self._connect() as connection:
             connection.execute(
                 f"INSERT OR REPLACE INTO {_TABLE} VALUES (?, ?, ?)", (part, position, memoryview(sink.getvalue()))

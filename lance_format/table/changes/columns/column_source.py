@@ -55,7 +55,8 @@ class ColumnSource:
     makes : pa.Schema
         The new columns.
     compute : callable, optional
-        From a batch of `reads`, and of `row_columns` behind them, to one of `makes`, row by row; nulls if not given.
+        From a batch of `reads`, and of `row_columns` behind them, to one of `makes`, row by row, or to a table where a
+        batch might not hold the values; nulls if not given.
     finish : callable
         Called once all rows have been computed; raises `SchemaMismatchError` if rows are left over.
     row_columns : tuple of str
@@ -183,13 +184,22 @@ class _Function:
     reads: Schema
     row_columns: tuple[str, ...]
 
-    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch | pa.Table:
         if not self.row_columns:
-            return self.function(as_seen(batch, self.reads))
+            return _as_rows(self.function(as_seen(batch, self.reads)))
         num_stored = len(self.reads.fields)
         stored = as_seen(batch.select(range(num_stored)), self.reads)
         names = [*stored.schema.names, *self.row_columns]
-        return self.function(pa.RecordBatch.from_arrays([*stored.columns, *batch.columns[num_stored:]], names=names))
+        given = pa.RecordBatch.from_arrays([*stored.columns, *batch.columns[num_stored:]], names=names)
+        return _as_rows(self.function(given))
+
+
+def _as_rows(made: object) -> pa.RecordBatch | pa.Table:
+    if is_data_frame(made):
+        return pa.RecordBatch.from_pandas(made, preserve_index=False).replace_schema_metadata(None)
+    if not isinstance(made, pa.RecordBatch | pa.Table):
+        raise SchemaMismatchError(f"the function for new columns returned {type(made).__name__}, not a RecordBatch")
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +208,8 @@ class _Rows:
 
     stream: RowStream
 
-    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        pieces = list(self.stream.take(batch.num_rows))
-        return pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
+    def __call__(self, batch: pa.RecordBatch) -> pa.Table:
+        return pa.Table.from_batches(self.stream.take(batch.num_rows)).combine_chunks()
 
 
 def _infer_schema(table: TableVersion, source: ColumnSource, batch_size: int) -> pa.Schema:
@@ -211,15 +220,11 @@ def _infer_schema(table: TableVersion, source: ColumnSource, batch_size: int) ->
     raise InvalidInputError("the table has no row to find out what the function returns; give output_schema")
 
 
-def _compute(source: ColumnSource, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _compute(source: ColumnSource, batch: pa.RecordBatch) -> pa.RecordBatch | pa.Table:
     if source.compute is None:
         raise TypeError("there is nothing to compute")
-    made: object = source.compute(batch)
+    made = source.compute(batch)
     num_rows = batch.num_rows
-    if is_data_frame(made):
-        made = pa.RecordBatch.from_pandas(made, preserve_index=False).replace_schema_metadata(None)
-    if not isinstance(made, pa.RecordBatch):
-        raise SchemaMismatchError(f"the function for new columns returned {type(made).__name__}, not a RecordBatch")
     if made.num_rows != num_rows:
         raise SchemaMismatchError(f"the function for new columns returned {made.num_rows} rows for {num_rows}")
     return made
@@ -231,7 +236,7 @@ def _identify(scan: FragmentReader, source: ColumnSource, schema: Schema, batch_
     return hashlib.sha256(repr((scan.fragment.to_json(), columns, batch_size)).encode()).digest()
 
 
-def _compute_once(source: ColumnSource, batch: pa.RecordBatch, part: bytes, position: int) -> pa.RecordBatch:
+def _compute_once(source: ColumnSource, batch: pa.RecordBatch, part: bytes, position: int) -> pa.RecordBatch | pa.Table:
     if source.checkpoint is None:
         return _compute(source, batch)
     known = source.checkpoint.find(part, position)
@@ -263,7 +268,7 @@ def compute_columns(
     """
     arrow = schema.to_storage()
     row = 0
-    last: pa.RecordBatch | None = None
+    last: pa.RecordBatch | pa.Table | None = None
     part = b"" if source.checkpoint is None else _identify(scan, source, schema, batch_size)
     for position, (batch, rows) in enumerate(source.read(scan, scan.num_rows(), batch_size)):
         made = _compute_once(source, batch, part, position)
@@ -273,17 +278,18 @@ def compute_columns(
                 f" {made.schema.names} instead of {arrow.names}"
             )
         stop = int(rows.offsets[-1]) + 1
-        yield _filled(made, rows.offsets - row, stop - row)
+        yield from _filled(made, rows.offsets - row, stop - row)
         row, last = stop, made.slice(made.num_rows - 1)
     if last is not None and row < scan.physical_rows():
         for start in range(row, scan.physical_rows(), batch_size):
-            yield _filled(last, np.zeros(1, np.int64), min(batch_size, scan.physical_rows() - start))
+            yield from _filled(last, np.zeros(1, np.int64), min(batch_size, scan.physical_rows() - start))
 
 
-def _filled(made: pa.RecordBatch, positions: RowOffsets, num_rows: int) -> pa.RecordBatch:
+def _filled(made: pa.RecordBatch | pa.Table, positions: RowOffsets, num_rows: int) -> list[pa.RecordBatch]:
     """Put rows at their offsets, and copies of them into the gaps between."""
-    if positions.size == num_rows:
-        return made
-    is_live = np.zeros(num_rows, np.int64)
-    is_live[positions] = 1
-    return take_rows(made, pa.array(np.maximum(np.cumsum(is_live) - 1, 0)))
+    filled = made if isinstance(made, pa.Table) else pa.Table.from_batches([made])
+    if positions.size < num_rows:
+        is_live = np.zeros(num_rows, np.int64)
+        is_live[positions] = 1
+        filled = take_rows(filled, pa.array(np.maximum(np.cumsum(is_live) - 1, 0)))
+    return list(filled.to_batches())

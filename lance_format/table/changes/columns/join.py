@@ -106,16 +106,15 @@ def _plan(table: TableVersion, data: pa.Table, left_on: str, right_on: str) -> _
     keys, numbers = index_keys(data.select([right_on]).rename_columns([left_on]), [left_on])
     last_row = np.full(keys.num_keys, -1, np.int64)
     last_row[numbers] = np.arange(numbers.size)
-    values = data.drop_columns([right_on]).combine_chunks()
+    values = data.drop_columns([right_on])
     makes = pa.schema([field.with_nullable(True) for field in values.schema])
 
-    def look_up(batch: pa.RecordBatch) -> pa.RecordBatch:
+    def look_up(batch: pa.RecordBatch) -> pa.Table:
         numbers = keys.find(pa.Table.from_batches([batch]))
         rows = np.full(numbers.size, -1, np.int64)
         rows[numbers >= 0] = last_row[numbers[numbers >= 0]]
         positions = pa.array(rows, mask=rows < 0)
-        arrays = [take_rows(column, positions).combine_chunks() for column in values.columns]
-        return pa.RecordBatch.from_arrays(arrays, schema=makes)
+        return pa.Table.from_arrays(take_rows(values, positions).columns, schema=makes)
 
     batch_rows = max(data.num_rows, _MIN_BATCH_ROWS)  # The index of keys is hashed again for every batch.
     return _LookUp(look_up, makes, batch_rows)

@@ -52,7 +52,7 @@ def replace_values(
     """
     position = 0
 
-    def replace(batch: pa.RecordBatch) -> pa.RecordBatch:
+    def replace(batch: pa.RecordBatch) -> pa.Table:
         nonlocal position
         wanted = rows[position : position + batch.num_rows]
         position += batch.num_rows
@@ -63,10 +63,7 @@ def replace_values(
         positions = np.arange(batch.num_rows)
         positions[found] = batch.num_rows + np.arange(news.num_rows)
         joined = pa.concat_tables([_cast(pa.Table.from_batches([batch]), values.schema), _cast(news, values.schema)])
-        joined = joined.combine_chunks()
-        return pa.RecordBatch.from_arrays(
-            [take_rows(column, pa.array(positions)).combine_chunks() for column in joined.columns], schema=values.schema
-        )
+        return take_rows(joined, pa.array(positions)).combine_chunks()
 
     source = ColumnSource(columns, values.schema, replace)
     return add_data_file(draft, fragment, source, columns, file_version=file_version)

@@ -16,6 +16,8 @@ from lance_format.table.changes.rows.replaced_rows import MovedRows
 from lance_format.table.versions.table_version import TableVersion
 
 _BATCH_ROWS = 8192
+_BATCH_BYTES = 64 << 20
+"""Of source rows that are written together."""
 
 
 def replaced_rows(
@@ -34,17 +36,16 @@ def replaced_rows(
     schema = table.manifest.schema
     given = [name for name in source.table.schema.names if name not in source.partial]
     missing = read_schema(schema.select(name for name in schema.names if name not in given), BlobHandling.ALL_BINARY)
+    batch_size = _rows_at_once(source)
     for update in updates:
         rows, source_rows = update.all()
         moved.add(rows)
-        scan = table.scan(update.scan.fragment, missing)
-        for row in range(0, source_rows.size, _BATCH_ROWS):
-            part = slice(row, row + _BATCH_ROWS)
-            kept = scan.take_physical(rows.offsets[part]) if missing.fields else None
-            values = take_rows(source.table, pa.array(source_rows[part]))
-            if kept is not None:
-                values = overlay(kept, values, source.partial)
-            yield from _assemble(schema, values, kept)
+        first = 0
+        with table.scan(update.scan.fragment, missing).open() as files:
+            for kept in files.take_batches(missing, rows.offsets, batch_size=batch_size):
+                values = take_rows(source.table, pa.array(source_rows[first : first + kept.num_rows]))
+                first += kept.num_rows
+                yield from _assemble(schema, overlay(kept, values, source.partial), kept)
 
 
 def inserted_rows(table: TableVersion, source: MergeSource, inserted: Int64Array) -> Iterator[pa.RecordBatch]:
@@ -57,9 +58,15 @@ def inserted_rows(table: TableVersion, source: MergeSource, inserted: Int64Array
     inserted : int64[num_rows]
         The source rows.
     """
-    for row in range(0, inserted.size, _BATCH_ROWS):
-        values = take_rows(source.table, pa.array(inserted[row : row + _BATCH_ROWS]))
+    batch_size = _rows_at_once(source)
+    for row in range(0, inserted.size, batch_size):
+        values = take_rows(source.table, pa.array(inserted[row : row + batch_size]))
         yield from _assemble(table.manifest.schema, values, None)
+
+
+def _rows_at_once(source: MergeSource) -> int:
+    row_bytes = source.table.nbytes // max(source.table.num_rows, 1)
+    return max(_BATCH_ROWS if row_bytes * _BATCH_ROWS <= _BATCH_BYTES else int(_BATCH_BYTES // row_bytes), 1)
 
 
 def _assemble(schema: Schema, given: pa.Table, kept: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:

@@ -36,8 +36,9 @@ class DatasetColumns(OpenTable):
         transforms : mapping of str to str, pa.Field, sequence of pa.Field, pa.Schema, callable, pa.Table, \
 pa.RecordBatch or iterator of pa.RecordBatch
             SQL expressions over the other columns, by the names of the new ones. Or fields, whose values become null;
-            an existing struct gets the fields that it lacks. Or a function from record batches to record batches of as
-            many rows, with a checkpoint if `batch_udf` makes it. Or the new rows, in the order of the table.
+            an existing struct gets the fields that it lacks. Or a function from record batches to record batches or
+            tables of as many rows, with a checkpoint if `batch_udf` makes it. Or the new rows, in the order of the
+            table.
         read_columns : sequence of str, optional
             The columns that a function gets, which may include `_rowid` and `_rowaddr`. By default all columns of the
             table.
