@@ -69,7 +69,10 @@ class OrderedRows:
 
     def column(self, start: int, stop: int) -> pa.Array:
         """Return a range of the values, of the type of the column."""
-        return self.values.slice(start, stop - start).cast(self.value_type)
+        values = self.values.slice(start, stop - start)
+        if values.type != self.value_type:
+            values = pa.concat_arrays([values])  # Arrow looks at the offsets of the whole array otherwise.
+        return values.cast(self.value_type)
 
 
 def totally_ordered(values: pa.Array) -> pa.Array:

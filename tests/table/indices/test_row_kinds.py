@@ -22,7 +22,8 @@ from lance_format import (
 )
 from lance_format.table.indices import part_rows
 from lance_format.table.indices.building import TrainedIndex, TrainIndexTask
-from lance_format.table.indices.kinds import bitmap_file, bitmap_index, btree_index
+from lance_format.table.indices.kinds import bitmap_file, bitmap_index, btree_file, btree_index
+from lance_format.table.indices.kinds.bitmap_file import KeyedRows
 from lance_format.table.indices.part_rows import OrderedRows
 from lance_format.table.versions.table_version import TableVersion
 from tests.table.builders import rows
@@ -102,6 +103,27 @@ def test_floats_are_in_the_total_order(width: int) -> None:
     ordered = OrderedRows.of([values], [np.arange(10, dtype=np.uint64)], value_type)
     assert ordered.ids.tolist() == [1, 8, 6, 5, 7, 2, 4, 0, 9, 3]
     assert ordered.values.null_count == 2
+
+
+def _large_values(*sizes: int) -> pa.Array:
+    """Return values whose memory nobody has touched."""
+    offsets = np.cumsum([0, *sizes])
+    buffers = [None, pa.py_buffer(offsets), pa.allocate_buffer(int(offsets[-1]))]
+    return pa.Array.from_buffers(pa.large_binary(), len(sizes), buffers)
+
+
+def test_ordered_values_of_more_than_an_array_holds() -> None:
+    values = _large_values(1 << 30, 1 << 30, 3, 4)
+    ordered = OrderedRows(values, np.arange(4, dtype=np.uint64), pa.binary())
+    assert [len(value.as_buffer()) for value in ordered.column(2, 4)] == [3, 4]
+    assert list(btree_file._bounded(ordered, 0, 4)) == [(0, 1), (1, 2), (2, 4)]
+
+
+@pytest.mark.slow
+def test_keys_of_more_than_an_array_holds() -> None:
+    values = [_large_values(size).cast(pa.binary()) for size in (1 << 30, (1 << 30) + 1)]
+    with pytest.raises(NotSupportedError, match="have more than 2 GiB, which a BITMAP index cannot hold: make one of"):
+        KeyedRows.of([(value, np.zeros(1, np.uint64)) for value in values], pa.binary(), "BITMAP")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -151,6 +151,13 @@ def test_values_that_contradict_their_page_are_found(
     assert lance_format.dataset(dataset.uri).verify().problems == ()
 
 
+def test_long_bounds_are_not_copied_for_each_row(tmp_path: Path) -> None:
+    texts = [f"{number:05d}" for number in range(4095)] + ["z" * 600_000]
+    dataset = lance_format.write_dataset({"text": texts}, tmp_path / "t")
+    dataset.create_scalar_index("text", "BTREE")
+    assert dataset.verify().problems == ()
+
+
 def test_vectors_of_no_partition_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     describe = vector_file._describe
 

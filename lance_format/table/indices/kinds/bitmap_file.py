@@ -19,6 +19,7 @@ from lance_format.table.indices.row_finder import RowIds
 from lance_format.table.indices.written_parts import OpenFile, write_file
 
 _KEYS_AT_ONCE = 4096
+_OTHER_KIND = {"BITMAP": ": make one of type BTREE"}
 
 _Codes = npt.NDArray[np.int32]
 
@@ -65,12 +66,18 @@ class KeyedRows:
             dictionaries.append(encoded.dictionary)
             ids.append(some_ids)
         bits = _as_bits(pa.array([], value_type)).type
-        merged = pc.dictionary_encode(pa.chunked_array(dictionaries, bits), null_encoding="encode").chunks
+        try:
+            merged = pc.dictionary_encode(pa.chunked_array(dictionaries, bits), null_encoding="encode").chunks
+        except pa.ArrowCapacityError as error:
+            raise NotSupportedError(
+                f"the distinct values of the column have more than 2 GiB, which a {kind} index cannot hold"
+                + _OTHER_KIND.get(kind, "")
+            ) from error
         distinct = merged[-1].dictionary.view(value_type) if merged else pa.array([], value_type)
         if len(distinct) > MOST_KEYS:
             raise NotSupportedError(
                 f"the column has {len(distinct)} distinct values and more; a {kind} index may have {MOST_KEYS}"
-                + (": make one of type BTREE" if kind == "BITMAP" else "")
+                + _OTHER_KIND.get(kind, "")
             )
         order = pc.array_sort_indices(totally_ordered(distinct), null_placement="at_start")
         rank = np.empty(len(distinct), np.uint16 if len(distinct) < 1 << 16 else np.int32)  # Two bytes sort faster.

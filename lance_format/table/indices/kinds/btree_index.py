@@ -14,6 +14,7 @@ files for each of several ranges of values. Those are not used.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -83,7 +84,7 @@ def check_part(table: TableVersion, index: IndexMetadata, value_type: pa.DataTyp
             rows.check(unsigned(batch.column("ids"), file.path), file.path)
             values = batch.column("values")
             pages = np.searchsorted(ends, np.arange(start, start + batch.num_rows), side="right")
-            if _are_outside(values, zones.lower.take(pages), zones.upper.take(pages)):
+            if _are_outside(values, zones, pages):
                 raise CorruptFileError("a value is not within the bounds of its page", path=file.path)
             num_nulls += np.bincount(pages[values.is_null().to_numpy(zero_copy_only=False)], minlength=zones.num_zones)
             start += batch.num_rows
@@ -91,10 +92,20 @@ def check_part(table: TableVersion, index: IndexMetadata, value_type: pa.DataTyp
             raise CorruptFileError("a page has another number of nulls than it is said to have", path=file.path)
 
 
-def _are_outside(values: pa.Array, lower: pa.Array, upper: pa.Array) -> bool:
-    values, lower, upper = (comparable(each) for each in (values, lower, upper))
-    too_small, too_large = compare("<", values, lower), compare(">", values, upper)
-    return bool(pc.any(too_small).as_py() or pc.any(too_large).as_py())
+def _are_outside(values: pa.Array, zones: ZoneStatistics, pages: npt.NDArray[np.int64]) -> bool:
+    """Return whether a value is not within the bounds of its page; `pages` ascends.
+
+    Pages are looked at one by one: bounds that are long texts would fill the memory, if each row had its own.
+    """
+    values = comparable(values)
+    numbers, starts = np.unique(pages, return_index=True)
+    lower, upper = (comparable(bounds.take(pa.array(numbers))) for bounds in (zones.lower, zones.upper))
+    stops = np.append(starts[1:], pages.size)
+    for page, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
+        some = values.slice(start, stop - start)
+        if pc.any(pc.or_kleene(compare("<", some, lower[page]), compare(">", some, upper[page]))).as_py():
+            return True
+    return False
 
 
 def _load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataType, num_values: int) -> ZoneStatistics:
