@@ -27,6 +27,10 @@ from lance_format.arrow_rows import keep_rows
 _KEPT_BYTES = 64 * 1024 * 1024
 """Approximate size of the values that are read from the table at a time, and of those that wait for them."""
 
+_FIRST_ROWS = 1024
+_GROWTH = 4
+"""Sizes of files tell little of those of values: they are compressed, and averages. So few rows are read at first."""
+
 
 class DeltaWriter(PlanWriter):
     """Writes rows that are deleted, replaced or new.
@@ -77,29 +81,23 @@ class DeltaWriter(PlanWriter):
     def _fill(self, writer: Any, dataset: LanceDataset, batches: Iterator[pa.RecordBatch]) -> None:
         dataset = self._with_new_columns(dataset)
         waiting = _WaitingRows(self._rows_at_a_time(dataset))
+        kept = _KeptRows(dataset, self._read)
         for batch in batches:
             operations = batch.column(0)
             writer.delete(self._addresses(_those(batch, operations, (DELETED,))))
-            self._update(writer, dataset, waiting.add(_those(batch, operations, (REPLACED,))))
+            self._update(writer, kept, waiting.add(_those(batch, operations, (REPLACED,))))
             new = _those(batch, operations, NEW)
             if new.num_rows:
                 writer.insert(self._stored(self._given(new), self._schema.names))
-        self._update(writer, dataset, waiting.take())
+        self._update(writer, kept, waiting.take())
 
-    def _update(self, writer: Any, dataset: LanceDataset, batches: Iterator[pa.RecordBatch]) -> None:
+    def _update(self, writer: Any, kept: _KeptRows, batches: Iterator[pa.RecordBatch]) -> None:
         for batch in batches:
-            for rows in self._readable(batch, dataset):
-                writer.update(self._addresses(rows), self._new_rows(rows, dataset))
-
-    def _readable(self, batch: pa.RecordBatch, dataset: LanceDataset) -> Iterator[pa.RecordBatch]:
-        """Divide rows into batches whose kept blobs fit into memory, except a single row with larger ones."""
-        ends = np.cumsum(dataset.payload_sizes(self._addresses(batch), self._read))
-        start = 0
-        while start < batch.num_rows:
-            before = ends[start - 1] if start else 0
-            stop = max(int(np.searchsorted(ends, before + _KEPT_BYTES, side="right")), start + 1)
-            yield batch.slice(start, stop - start)
-            start = stop
+            first = 0
+            for old in kept.read(self._addresses(batch)) if self._read else [batch.select([])]:
+                rows = batch.slice(first, old.num_rows)
+                writer.update(self._addresses(rows), self._new_rows(rows, old))
+                first += old.num_rows
 
     def _addresses(self, batch: pa.RecordBatch) -> npt.NDArray[np.uint64]:
         """Return the addresses of rows; Spark has no unsigned numbers, but none of these is negative."""
@@ -115,14 +113,11 @@ class DeltaWriter(PlanWriter):
         """Return the values of some columns, as the table stores them."""
         return to_stored(given, pa.schema([self._schema.field(name) for name in names]))
 
-    def _new_rows(self, batch: pa.RecordBatch, dataset: LanceDataset) -> pa.RecordBatch:
+    def _new_rows(self, batch: pa.RecordBatch, kept: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that replace others, with what they keep of these."""
         given = self._given(batch)
         rows = self._stored(given, [name for name in self._schema.names if name not in self._kept])
-        if not self._read:
-            return rows
-        table = dataset.take_addresses(self._addresses(batch), self._read, blob_handling="all_binary").combine_chunks()
-        old = {name: _only_chunk(table[name]) for name in self._read}
+        old = {name: kept.column(name) for name in self._read}
         new = {name: keep_unseen(rows[name], given[name], old[name], name) for name in self._compared}
         arrays = [new[name] if name in new else old[name] if name in old else rows[name] for name in self._schema.names]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
@@ -135,6 +130,35 @@ class DeltaWriter(PlanWriter):
         size = sum(fragment.known_bytes for fragment in fragments)
         width = size // max(sum(fragment.physical_rows for fragment in fragments), 1)
         return max(_KEPT_BYTES // max(width, 1), 1)
+
+
+class _KeptRows:
+    """Reads what replaced rows keep.
+
+    Parameters
+    ----------
+    dataset : LanceDataset
+    columns : sequence of str
+    """
+
+    def __init__(self, dataset: LanceDataset, columns: Sequence[str]) -> None:
+        self._dataset = dataset
+        self._columns = columns
+        self._num_rows = _FIRST_ROWS
+
+    def read(self, addresses: npt.NDArray[np.uint64]) -> Iterator[pa.RecordBatch]:
+        """Yield the columns of rows, in their order, in batches that fit into memory, except a single larger row."""
+        ends = np.cumsum(self._dataset.payload_sizes(addresses, self._columns))
+        start = 0
+        while start < addresses.size:
+            before = ends[start - 1] if start else 0
+            stop = max(int(np.searchsorted(ends, before + _KEPT_BYTES, side="right")), start + 1)
+            some = addresses[start : min(stop, start + self._num_rows)]
+            table = self._dataset.take_addresses(some, self._columns, blob_handling="all_binary")
+            fitting = max(_KEPT_BYTES * some.size // max(table.nbytes, 1), 1)
+            self._num_rows = min(fitting, self._num_rows * _GROWTH)
+            yield from table.combine_chunks().to_batches()
+            start += some.size
 
 
 class _WaitingRows:
@@ -174,7 +198,3 @@ class _WaitingRows:
 
 def _those(batch: pa.RecordBatch, operations: pa.Array, wanted: Sequence[int]) -> pa.RecordBatch:
     return keep_rows(batch, pc.is_in(operations, pa.array(wanted, operations.type)))
-
-
-def _only_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks else pa.array([], column.type)

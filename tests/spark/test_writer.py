@@ -272,6 +272,34 @@ def test_rows_of_a_delta_that_keep_blobs(path: str, monkeypatch: pytest.MonkeyPa
     assert found == [{"n": number, "b": value} for number, value in enumerate(values)]
 
 
+def test_rows_of_a_delta_that_keep_values_larger_than_their_files_say(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are compressed, and those of other fragments smaller: a task reads few rows before it knows."""
+    table = pa.table({"n": range(2000), "text": ["x" * 50_000 * (number > 999) for number in range(2000)]})
+    lance_format.write_dataset(table, path, max_rows_per_file=1000)
+    form = DeltaForm("UPDATE", row=(1,), address=2, names=("n",), changed=("n",), kept=("text",))
+    monkeypatch.setattr("connector.dml.delta_writer._KEPT_BYTES", 1_000_000)
+    monkeypatch.setattr("connector.dml.delta_writer._FIRST_ROWS", 20)
+    sizes, take = [], LanceDataset.take_addresses
+
+    def taking(*arguments: Any, **options: Any) -> pa.Table:
+        taken = take(*arguments, **options)
+        sizes.append(taken.nbytes)
+        return taken
+
+    monkeypatch.setattr(LanceDataset, "take_addresses", taking)
+    writer = DeltaWriter(LanceOptions.parse({"path": path}), DeltaForm.parse(form.to_json()), (path, 1))
+    context = SimpleNamespace(partitionId=lambda: 0, attemptNumber=lambda: 0)
+    monkeypatch.setattr("connector.write.writer.TaskContext", SimpleNamespace(get=lambda: context))
+    columns = [pa.array([REPLACED] * 500, pa.int32()), pa.array(range(500)), pa.array(range(1 << 32, (1 << 32) + 500))]
+    writer.commit([writer.write(iter([pa.record_batch(columns, names=["operation", "n", "address"])]))])
+    assert max(sizes) < 1_100_000
+    found = lance_format.dataset(path).to_table(filter="n < 500 AND text <> ''")
+    assert sorted(found["n"].to_pylist()) == list(range(500))
+    assert set(found["text"].to_pylist()) == {"x" * 50_000}
+
+
 def test_a_commit_lists_no_files_unless_a_task_was_repeated(
     writer: LanceWriter, messages: list[Any], path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
