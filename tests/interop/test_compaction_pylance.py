@@ -209,3 +209,18 @@ def test_columns_without_values_stay_unwritten(tmp_path: Path, version: str) -> 
     assert lance.dataset(str(tmp_path)).to_table().equals(expected)
     (fragment,) = table.get_fragments()
     assert fragment.metadata.field_ids == held
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_fields_without_values_stay_unwritten(tmp_path: Path, version: str) -> None:
+    rows = people(100).select(["id", "name"]).append_column("home", pa.array([{"city": "Rome"}] * 100))
+    table = lance_format.write_dataset(rows, tmp_path, data_storage_version=version, max_rows_per_file=30)
+    place = pa.struct([("x", pa.int64())])
+    table.add_columns(pa.field("home", pa.struct([("place", place), ("floor", pa.int32())])))
+    expected, held = table.to_table(), table.get_fragments()[0].metadata.field_ids
+    assert table.optimize.compact_files().fragments_removed == 4
+    assert table.to_table().equals(expected)
+    assert lance.dataset(str(tmp_path)).to_table().equals(expected)
+    (fragment,) = table.get_fragments()
+    assert fragment.metadata.field_ids == held
+    table.validate()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.extension_types import map_leaf_types, retype
 from lance_format.file import ColumnProjection, is_packed
 from lance_format.table.format.file_entries import DataFile
+from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.version import FileVersion
 
 _REMEMBERED_FIELDS = 1024
@@ -139,6 +140,16 @@ def _find_parts(
 def holds_any(field: Field, ids: frozenset[int]) -> bool:
     """Return whether some of the fields of these ids are below a field."""
     return _held(field, ids) is not None
+
+
+def held_columns(schema: Schema, fragments: Iterable[FragmentMetadata]) -> Schema:
+    """Return the columns, and the fields of these, that some fragment has values of; all if there are none.
+
+    Others are null in all rows, and need no files: format 2.0 has no null structs.
+    """
+    ids = frozenset[int]().union(*(fragment.field_ids for fragment in fragments))
+    found = tuple(part for field in schema.fields if (part := _held(field, ids)) is not None)
+    return dataclasses.replace(schema, fields=found or schema.fields)
 
 
 def _with_witness(field: Field, whole: Field | None, held: frozenset[int]) -> Field:

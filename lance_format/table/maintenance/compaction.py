@@ -15,13 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lance_format.arguments import checked_methods
-from lance_format.datatypes import Schema
 from lance_format.errors import CommitStateUnknownError, InvalidInputError, LanceError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.progress import Work, expect, is_reported
 from lance_format.table.batches.streams import RowStream
 from lance_format.table.format.fragment import FragmentMetadata, read_fragments
-from lance_format.table.fragments.column_parts import holds_any
+from lance_format.table.fragments.column_parts import held_columns
 from lance_format.table.fragments.whole_fragments import read_whole
 from lance_format.table.maintenance.compaction_candidates import find_candidates
 from lance_format.table.maintenance.compaction_options import CompactionOptions
@@ -187,7 +186,7 @@ class CompactionTask(ChangeTask[RewriteResult]):
 
     def run(self, table: TableVersion) -> RewriteResult:
         """Write the rows of the fragments into new ones; see `execute`."""
-        schema = _held(table.manifest.schema, self.fragments)
+        schema = held_columns(table.manifest.schema, self.fragments)
         scans = [table.scan(fragment, schema) for fragment in self.fragments]
         batch_size = self.options.batch_size
         wanted = self.options.data_storage_version
@@ -206,13 +205,6 @@ class CompactionTask(ChangeTask[RewriteResult]):
         if table.manifest.stable_row_ids:
             written = with_lineage(written, scans)
         return RewriteResult(self.read_version, self.uuid, RewriteGroup(tuple(self.fragments), tuple(written)))
-
-
-def _held(schema: Schema, fragments: Iterable[FragmentMetadata]) -> Schema:
-    """Return the columns that some fragment has values of. Others are null in all rows, and stay without files."""
-    held = frozenset().union(*(fragment.field_ids for fragment in fragments))
-    columns = tuple(column for column in schema.fields if holds_any(column, held))
-    return dataclasses.replace(schema, fields=columns or schema.fields)
 
 
 @checked_methods

@@ -26,6 +26,7 @@ from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.changes.rows.claimed_rows import Addresses, ClaimedRows, Lineage
 from lance_format.table.changes.rows.row_delta_writer import RowDeltaChanges
 from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.fragments.column_parts import held_columns
 from lance_format.table.fragments.writer import DEFAULT_MAX_BYTES_PER_FILE, DataFileOptions, FragmentWriter
 from lance_format.table.maintenance.compaction import CompactionMetrics
 from lance_format.table.maintenance.kept_lineage import named_as
@@ -58,7 +59,9 @@ class RowRewriter:
         self._lineages: list[Lineage] = []
         version = table.manifest.file_version
         options = DataFileOptions(version, max_bytes_per_file=plan.max_bytes_per_file)
-        self._writer = FragmentWriter(table.directory, table.manifest.schema, options, job=plan.uuid)
+        schema = table.manifest.schema
+        self._written = schema.select(held_columns(schema, plan.fragments).names)
+        self._writer = FragmentWriter(table.directory, self._written, options, job=plan.uuid)
 
     def write(self, addresses: Addresses, rows: pa.RecordBatch) -> None:
         """Write rows.
@@ -84,7 +87,13 @@ class RowRewriter:
         lineage = self._claimed.claim(addresses)
         if self._table.manifest.stable_row_ids:
             self._lineages.append(lineage)
-        self._writer.write_batch(rows)
+        self._writer.write_batch(self._with_values(rows))
+
+    def _with_values(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns that are written: others, which no fragment has values of, stay without files."""
+        if sorted(rows.schema.names) != sorted(self._table.manifest.schema.names):
+            return rows  # The writer says what is wrong.
+        return rows.select(self._written.names)
 
     def finish(self) -> RowDeltaChanges:
         """Close the files, and return the result of the task."""

@@ -68,6 +68,22 @@ def test_rows_are_in_the_order_of_the_writers(table: LanceDataset) -> None:
     assert plan.find_outcome(lance_format.dataset(table.uri)) == done
 
 
+def test_columns_without_values_stay_unwritten(tmp_path: Path) -> None:
+    """Format 2.0 cannot hold null structs, as a column of structs that was added has."""
+    table = lance_format.write_dataset({"id": range(9)}, tmp_path, data_storage_version="2.0", max_rows_per_file=5)
+    table.add_columns(pa.schema([("pair", pa.struct([("one", pa.int64())])), ("text", pa.string())]))
+    plan, held = table.optimize.plan_row_rewrite(), table.get_fragments()[0].metadata.field_ids
+    rows = table.to_table(columns=["id", "pair", "text", "_rowaddr"]).sort_by([("id", "descending")])
+    with plan.open_writer(table, 0) as writer:
+        for batch in rows.to_batches():
+            writer.write(batch["_rowaddr"].to_numpy(), batch.select(["text", "pair", "id"]))
+        plan.commit(table, [writer.finish()])
+    assert table.to_table() == rows.select(["id", "pair", "text"])
+    assert lance.dataset(table.uri).to_table() == table.to_table()
+    (fragment,) = table.get_fragments()
+    assert fragment.metadata.field_ids == held
+
+
 def test_some_fragments(table: LanceDataset) -> None:
     table.create_scalar_index("id", "ZONEMAP")
     plan = table.optimize.plan_row_rewrite([3, 1])
