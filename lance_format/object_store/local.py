@@ -17,7 +17,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 
 from lance_format.byte_io import ByteRange
-from lance_format.errors import CorruptFileError, LanceError, StorageError
+from lance_format.errors import CorruptFileError, StorageError
 from lance_format.object_store.local_files import FileErrors, LocalReader, LocalWriter, temporary_name
 from lance_format.object_store.store import FirstNames, ObjectExistsError, ObjectInfo, ObjectNotFoundError, find_size
 from lance_format.object_store.together import run_together
@@ -80,7 +80,7 @@ class LocalStore:
         try:
             writer.write(data)
             writer.close()
-        except LanceError:
+        except BaseException:  # Also an interrupt, between closing the file and giving it its name.
             writer.abort()
             raise
 
@@ -90,7 +90,7 @@ class LocalStore:
         try:
             writer.write(data)
             writer.close()
-        except LanceError:
+        except BaseException:  # Also an interrupt, between closing the file and giving it its name.
             writer.abort()
             raise
 

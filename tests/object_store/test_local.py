@@ -90,6 +90,19 @@ class TestLocalStore(DirectoryStoreBehaviour):
         monkeypatch.undo()
         assert list(Path(root).iterdir()) == []
 
+    @pytest.mark.parametrize("call", ["fsync", "link", "replace"])
+    def test_interrupts_leave_nothing(
+        self, store: ObjectStore, root: str, monkeypatch: pytest.MonkeyPatch, call: str
+    ) -> None:
+        def interrupt(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(os, call, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            (store.put_if_absent if call == "link" else store.put)(f"{root}/a", b"data")
+        monkeypatch.undo()
+        assert list(Path(root).iterdir()) == []
+
     def test_what_need_not_last_is_not_synced(
         self, store: ObjectStore, root: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
