@@ -4,7 +4,7 @@ Arrow 26 takes and filters slices of fixed-size lists of fixed-size lists of num
 rows, or beside the buffer. So such arrays are copied first.
 
 Arrow joins the chunks of a column before it takes rows, which fails where strings have more than 2 GiB together. So
-rows are taken chunk by chunk, and become several chunks where one cannot hold them.
+rows are taken from each of large chunks, and become several chunks where one cannot hold them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+_JOINED_BYTES = 1 << 30
+"""Arrow can join chunks of so many bytes, which costs less than to take rows of each if they are many."""
+
 RowsT = TypeVar("RowsT", pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table)
 
 
@@ -24,7 +27,7 @@ def take_rows(rows: RowsT, places: pa.Array) -> RowsT:
         return pa.Table.from_arrays([take_rows(column, places) for column in rows.columns], schema=rows.schema)
     whole = _without_slices(rows)
     if isinstance(whole, pa.ChunkedArray) and whole.num_chunks:
-        return pa.chunked_array(_taken(whole.chunks, places), whole.type)
+        return pa.chunked_array(_taken(whole, places), whole.type)
     return whole.take(places)
 
 
@@ -33,20 +36,20 @@ def keep_rows(rows: RowsT, mask: pa.BooleanArray) -> RowsT:
     return _without_slices(rows).filter(mask)
 
 
-def _taken(chunks: list[pa.Array], places: pa.Array) -> list[pa.Array]:
-    """Return rows of chunks, as chunks that Arrow can hold."""
+def _taken(column: pa.ChunkedArray, places: pa.Array) -> list[pa.Array]:
+    """Return rows of a column, as chunks that Arrow can hold."""
     try:
-        return _taken_together(chunks, places)
+        if column.num_chunks == 1 or column.nbytes <= _JOINED_BYTES:
+            return list(column.take(places).chunks)
+        return _taken_of_each(column.chunks, places)
     except pa.ArrowInvalid:  # The rows have more bytes than an array can hold.
         if len(places) < 2:
             raise
     half = len(places) // 2
-    return [*_taken(chunks, places.slice(0, half)), *_taken(chunks, places.slice(half))]
+    return [*_taken(column, places.slice(0, half)), *_taken(column, places.slice(half))]
 
 
-def _taken_together(chunks: list[pa.Array], places: pa.Array) -> list[pa.Array]:
-    if len(chunks) == 1:
-        return [chunks[0].take(places)]
+def _taken_of_each(chunks: list[pa.Array], places: pa.Array) -> list[pa.Array]:
     ends = np.cumsum([len(chunk) for chunk in chunks])
     rows = pc.fill_null(places, 0).to_numpy().astype(np.int64)
     numbers = np.minimum(np.searchsorted(ends, rows, side="right"), len(chunks) - 1)

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lance_format import arrow_rows
 from lance_format.arrow_rows import _without_slices, keep_rows, take_rows
 
 _NUM_ROWS = 60
@@ -89,7 +90,9 @@ def test_arrays_that_are_no_slices_are_not_copied() -> None:
         assert _without_slices(array.slice(1)).offset == 0
 
 
-def test_rows_of_chunks() -> None:
+@pytest.mark.parametrize("joined_bytes", [0, 1 << 30])
+def test_rows_of_chunks(monkeypatch: pytest.MonkeyPatch, joined_bytes: int) -> None:
+    monkeypatch.setattr(arrow_rows, "_JOINED_BYTES", joined_bytes)
     chunks = pa.chunked_array([["a", "b"], [], ["c", None, "d"]])
     for places in ([], [4, 0], [0, 1, 2, 3, 4], [None, 3, None], [2, 2, 1]):
         expected = [None if place is None else chunks[place].as_py() for place in places]

@@ -106,7 +106,7 @@ def _plan(table: TableVersion, data: pa.Table, left_on: str, right_on: str) -> _
     keys, numbers = index_keys(data.select([right_on]).rename_columns([left_on]), [left_on])
     last_row = np.full(keys.num_keys, -1, np.int64)
     last_row[numbers] = np.arange(numbers.size)
-    values = data.drop_columns([right_on])
+    values = data.drop_columns([right_on]).combine_chunks()
     makes = pa.schema([field.with_nullable(True) for field in values.schema])
 
     def look_up(batch: pa.RecordBatch) -> pa.Table:
