@@ -12,6 +12,7 @@ import pytest
 
 import lance_format
 from lance_format import LanceDataset, write_dataset
+from tests.arrays import same_values
 
 _NUM_FILES = 300
 
@@ -77,7 +78,7 @@ def test_counts(table: LanceDataset) -> None:
 def test_fragments_of_more_rows_than_a_batch(tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
     path = tmp_path / "t"
-    for size in rng.choice([1, 500, 8192, 9000, 20_000, 32_768, 33_000], 12).tolist():
+    for size in rng.choice([1, 500, 8192, 9000, 20_000, 32_768, 33_000], 8).tolist():
         texts = rng.choice([f"{seed} {word}" for word in rng.permutation(5).tolist()], size)
         columns = {"id": rng.permutation(size), "x": rng.random(size), "text": texts}
         write_dataset(pa.table({**columns, "kind": pa.array(texts).dictionary_encode()}), path, mode="append")
@@ -88,7 +89,7 @@ def test_fragments_of_more_rows_than_a_batch(tmp_path: Path, seed: int) -> None:
         batches = list(table.to_batches(batch_size=batch_size, filter=predicate, with_row_id=True))
         assert max(batch.num_rows for batch in batches) <= batch_size
         wanted = lance.dataset(str(path)).to_table(filter=predicate, with_row_id=True) if predicate else expected
-        assert pa.Table.from_batches(batches).to_pylist() == wanted.to_pylist()
+        assert same_values(pa.Table.from_batches(batches), wanted)
         for batch in batches:
             items = batch["kind"].dictionary
             assert len(items.unique()) == len(items)

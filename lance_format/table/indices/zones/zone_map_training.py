@@ -30,6 +30,7 @@ from lance_format.table.indices.zones.zone_map import NullRows, ZoneNumbers, Zon
 from lance_format.table.versions.table_version import TableVersion
 
 _BATCH_ROWS = 64 * 1024
+_FEW_ROWS = 8 * 1024
 _GATHERED_BYTES = 16 * 1024 * 1024
 _AGGREGATES = {
     "fragment": "min",
@@ -119,7 +120,12 @@ def _found_in(
     scans: Iterable[FragmentReader], schema: Schema, harvest: _Harvest
 ) -> Iterator[tuple[FragmentReader, _Found | Iterable[_Rows]]]:
     """Yield fragments with their seeds or live rows. The rows of small ones cost less than a look for seeds."""
-    for are_small, group in itertools.groupby(scans, key=smallness(schema)):
+    has_small_files = smallness(schema)
+
+    def is_small(scan: FragmentReader) -> bool:
+        return scan.fragment.physical_rows <= _FEW_ROWS and has_small_files(scan)
+
+    for are_small, group in itertools.groupby(scans, key=is_small):
         if are_small:
             yield from _small(group, schema)
         else:
