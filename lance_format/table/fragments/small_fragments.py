@@ -36,8 +36,8 @@ _WANTED_SHARE = 0.25
 
 
 def has_small_files(fragment: FragmentMetadata) -> bool:
-    """Return whether a fragment has few rows and bytes."""
-    return 0 < fragment.physical_rows <= _MOST_ROWS and fragment.known_bytes <= _MOST_BYTES
+    """Return whether a fragment has few rows and bytes, as far as the table records these."""
+    return 0 < fragment.physical_rows <= _MOST_ROWS and 0 < fragment.known_bytes <= _MOST_BYTES
 
 
 def smallness(schema: Schema) -> Callable[[FragmentReader], bool]:

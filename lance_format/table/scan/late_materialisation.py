@@ -92,6 +92,8 @@ def small_together(fragments: Iterable[FragmentRanges], pace: Pace) -> Iterator[
     num_rows = num_files = num_bytes = 0
     for scan, ranges in fragments:
         size, fragment = ranges.num_rows, scan.fragment
+        if not size:
+            continue
         is_whole = has_small_files(fragment) and ranges.is_all_of(fragment.physical_rows)
         is_small = is_whole or size <= _MOST_ROWS
         files, size_bytes = len(fragment.files), fragment.known_bytes if is_whole else 0
@@ -100,9 +102,8 @@ def small_together(fragments: Iterable[FragmentRanges], pace: Pace) -> Iterator[
         if group and (is_full or not is_small):
             yield group
             group, num_rows, num_files, num_bytes = [], size, files, size_bytes
-        if size:
-            group.append((scan, ranges))
-        if group and (not is_small or len(group) >= pace.together):
+        group.append((scan, ranges))
+        if not is_small or len(group) >= pace.together:
             yield group
             group, num_rows, num_files, num_bytes = [], 0, 0, 0
     if group:
