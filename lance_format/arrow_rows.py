@@ -9,6 +9,7 @@ rows are taken from each of large chunks, and become several chunks where one ca
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, TypeVar
 
 import numpy as np
@@ -56,10 +57,10 @@ def _taken_of_each(chunks: list[pa.Array], places: pa.Array) -> list[pa.Array]:
     order = np.argsort(numbers, kind="stable")
     starts = np.append(0, ends)
     within = pa.array(rows - starts[numbers], mask=places.is_null().to_numpy(zero_copy_only=False)).take(order)
-    bounds = np.searchsorted(numbers[order], np.arange(len(chunks) + 1)).tolist()
+    bounds = itertools.pairwise(np.searchsorted(numbers[order], np.arange(len(chunks) + 1)).tolist())
     parts = [
         chunk.take(within.slice(start, stop - start))
-        for chunk, start, stop in zip(chunks, bounds, bounds[1:], strict=False)
+        for chunk, (start, stop) in zip(chunks, bounds, strict=True)
         if start < stop
     ]
     if len(parts) < 2 or (order[:-1] < order[1:]).all():

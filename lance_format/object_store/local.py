@@ -76,23 +76,11 @@ class LocalStore:
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """See `ObjectStore`."""
-        writer = LocalWriter(path, durable=durable)
-        try:
-            writer.write(data)
-            writer.close()
-        except BaseException:  # Also an interrupt, between closing the file and giving it its name.
-            writer.abort()
-            raise
+        _write_whole(LocalWriter(path, durable=durable), data)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         """See `ObjectStore`."""
-        writer = LocalWriter(path, replace=False)
-        try:
-            writer.write(data)
-            writer.close()
-        except BaseException:  # Also an interrupt, between closing the file and giving it its name.
-            writer.abort()
-            raise
+        _write_whole(LocalWriter(path, replace=False), data)
 
     def list_objects(self, prefix: str) -> list[ObjectInfo]:
         """See `ObjectStore`."""
@@ -266,3 +254,12 @@ class LocalStore:
             for entry in found:
                 if not entry.is_dir():
                     yield entry
+
+
+def _write_whole(writer: LocalWriter, data: bytes) -> None:
+    try:
+        writer.write(data)
+        writer.close()
+    except BaseException:  # Also an interrupt, between closing the file and giving it its name.
+        writer.abort()
+        raise

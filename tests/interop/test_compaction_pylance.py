@@ -197,18 +197,23 @@ def test_options_of_pylance_without_effect(path: Path) -> None:
         table.optimize.compact_files(excluded_fragment_ids="all")
 
 
+def _check_same_fields(table: lance_format.LanceDataset) -> None:
+    """Compact four fragments into one that has the same rows and fields."""
+    expected, held = table.to_table(), table.get_fragments()[0].metadata.field_ids
+    assert table.optimize.compact_files().fragments_removed == 4
+    assert table.to_table().equals(expected)
+    assert lance.dataset(table.uri).to_table().equals(expected)
+    (fragment,) = table.get_fragments()
+    assert fragment.metadata.field_ids == held
+
+
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_columns_without_values_stay_unwritten(tmp_path: Path, version: str) -> None:
     """Format 2.0 cannot hold null structs, as a column of structs that was added has."""
     rows = people(100).select(["id", "name"])
     table = lance_format.write_dataset(rows, tmp_path, data_storage_version=version, max_rows_per_file=30)
     table.add_columns(pa.schema([("pair", pa.struct([("one", pa.int64())])), ("text", pa.string())]))
-    expected, held = table.to_table(), table.get_fragments()[0].metadata.field_ids
-    assert table.optimize.compact_files().fragments_removed == 4
-    assert table.to_table().equals(expected)
-    assert lance.dataset(str(tmp_path)).to_table().equals(expected)
-    (fragment,) = table.get_fragments()
-    assert fragment.metadata.field_ids == held
+    _check_same_fields(table)
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
@@ -217,10 +222,5 @@ def test_fields_without_values_stay_unwritten(tmp_path: Path, version: str) -> N
     table = lance_format.write_dataset(rows, tmp_path, data_storage_version=version, max_rows_per_file=30)
     place = pa.struct([("x", pa.int64())])
     table.add_columns(pa.field("home", pa.struct([("place", place), ("floor", pa.int32())])))
-    expected, held = table.to_table(), table.get_fragments()[0].metadata.field_ids
-    assert table.optimize.compact_files().fragments_removed == 4
-    assert table.to_table().equals(expected)
-    assert lance.dataset(str(tmp_path)).to_table().equals(expected)
-    (fragment,) = table.get_fragments()
-    assert fragment.metadata.field_ids == held
+    _check_same_fields(table)
     table.validate()

@@ -244,16 +244,10 @@ def test_rows_of_a_delta_that_keep_columns(path: str, monkeypatch: pytest.Monkey
     lance.dataset(path).validate()
 
 
-def test_rows_of_a_delta_that_keep_blobs(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blobs that fit into memory are read at a time, however many rows there are."""
-    values = [bytes([number]) * 50_000 for number in range(30)]
-    schema = pa.schema([("n", pa.int64()), lance_format.blob_field("b")])
-    blobs = lance_format.blob_array(values)
-    table = pa.Table.from_arrays([pa.array([0] * 30), blobs], schema=schema)
-    lance_format.write_dataset(table, path, data_storage_version="2.2")
-    form = DeltaForm("UPDATE", row=(1,), address=2, names=("n",), changed=("n",), kept=("b",))
-    monkeypatch.setattr("connector.dml.delta_writer._KEPT_BYTES", 180_000)
-    sizes, take = [], LanceDataset.take_addresses
+def _sizes_of_what_is_kept(path: str, monkeypatch: pytest.MonkeyPatch, form: DeltaForm, addresses: range) -> list[int]:
+    """Number the rows at some addresses in column `n`; return the bytes that were read of them at a time."""
+    sizes: list[int] = []
+    take = LanceDataset.take_addresses
 
     def taking(*arguments: Any, **options: Any) -> pa.Table:
         taken = take(*arguments, **options)
@@ -264,8 +258,21 @@ def test_rows_of_a_delta_that_keep_blobs(path: str, monkeypatch: pytest.MonkeyPa
     writer = DeltaWriter(LanceOptions.parse({"path": path}), DeltaForm.parse(form.to_json()), (path, 1))
     context = SimpleNamespace(partitionId=lambda: 0, attemptNumber=lambda: 0)
     monkeypatch.setattr("connector.write.writer.TaskContext", SimpleNamespace(get=lambda: context))
-    columns = [pa.array([REPLACED] * 30, pa.int32()), pa.array(range(30)), pa.array(range(30))]
-    writer.commit([writer.write(iter([pa.record_batch(columns, names=["operation", "n", "address"])]))])
+    values = [pa.array([REPLACED] * len(addresses), pa.int32()), pa.array(range(len(addresses))), pa.array(addresses)]
+    writer.commit([writer.write(iter([pa.record_batch(values, names=["operation", "n", "address"])]))])
+    return sizes
+
+
+def test_rows_of_a_delta_that_keep_blobs(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blobs that fit into memory are read at a time, however many rows there are."""
+    values = [bytes([number]) * 50_000 for number in range(30)]
+    schema = pa.schema([("n", pa.int64()), lance_format.blob_field("b")])
+    blobs = lance_format.blob_array(values)
+    table = pa.Table.from_arrays([pa.array([0] * 30), blobs], schema=schema)
+    lance_format.write_dataset(table, path, data_storage_version="2.2")
+    form = DeltaForm("UPDATE", row=(1,), address=2, names=("n",), changed=("n",), kept=("b",))
+    monkeypatch.setattr("connector.dml.delta_writer._KEPT_BYTES", 180_000)
+    sizes = _sizes_of_what_is_kept(path, monkeypatch, form, range(30))
     assert len(sizes) == 10
     assert max(sizes) < 200_000
     found = lance_format.dataset(path).to_table(blob_handling="all_binary").sort_by("n").to_pylist()
@@ -281,19 +288,7 @@ def test_rows_of_a_delta_that_keep_values_larger_than_their_files_say(
     form = DeltaForm("UPDATE", row=(1,), address=2, names=("n",), changed=("n",), kept=("text",))
     monkeypatch.setattr("connector.dml.delta_writer._KEPT_BYTES", 1_000_000)
     monkeypatch.setattr("connector.dml.delta_writer._FIRST_ROWS", 20)
-    sizes, take = [], LanceDataset.take_addresses
-
-    def taking(*arguments: Any, **options: Any) -> pa.Table:
-        taken = take(*arguments, **options)
-        sizes.append(taken.nbytes)
-        return taken
-
-    monkeypatch.setattr(LanceDataset, "take_addresses", taking)
-    writer = DeltaWriter(LanceOptions.parse({"path": path}), DeltaForm.parse(form.to_json()), (path, 1))
-    context = SimpleNamespace(partitionId=lambda: 0, attemptNumber=lambda: 0)
-    monkeypatch.setattr("connector.write.writer.TaskContext", SimpleNamespace(get=lambda: context))
-    columns = [pa.array([REPLACED] * 500, pa.int32()), pa.array(range(500)), pa.array(range(1 << 32, (1 << 32) + 500))]
-    writer.commit([writer.write(iter([pa.record_batch(columns, names=["operation", "n", "address"])]))])
+    sizes = _sizes_of_what_is_kept(path, monkeypatch, form, range(1 << 32, (1 << 32) + 500))
     assert max(sizes) < 1_100_000
     found = lance_format.dataset(path).to_table(filter="n < 500 AND text <> ''")
     assert sorted(found["n"].to_pylist()) == list(range(500))

@@ -66,7 +66,7 @@ def inserted_rows(table: TableVersion, source: MergeSource, inserted: Int64Array
 
 def _rows_at_once(source: MergeSource) -> int:
     row_bytes = source.table.nbytes // max(source.table.num_rows, 1)
-    return max(_BATCH_ROWS if row_bytes * _BATCH_ROWS <= _BATCH_BYTES else int(_BATCH_BYTES // row_bytes), 1)
+    return min(_BATCH_ROWS, max(int(_BATCH_BYTES // max(row_bytes, 1)), 1))
 
 
 def _assemble(schema: Schema, given: pa.Table, kept: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
