@@ -257,7 +257,7 @@ class LanceFileWriter:
         The file format version or an alias; `stable` by default.
     storage_options : mapping, optional
     max_page_bytes : int, optional
-        Maximum size of a page in bytes before compression, by default 32 MiB.
+        Maximum size of a page in bytes before compression, by default 64 MiB.
     encoding, column_encoding : mapping, optional
         Compression options; see `FileWriter`.
     zone_index : {"column", "unportable_column"}, optional

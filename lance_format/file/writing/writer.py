@@ -39,7 +39,7 @@ from lance_format.version import STABLE, FileVersion
 _DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
 _MAX_COLUMN_CACHE_BYTES = 8 * 1024 * 1024
 _MIN_COLUMN_CACHE_BYTES = 256 * 1024  # Smaller pages cost more time than they save memory.
-_DEFAULT_PAGE_BYTES = 32 * 1024 * 1024
+_DEFAULT_PAGE_BYTES = 64 * 1024 * 1024
 _PADDING = b"\0" * ALIGNMENT
 
 
@@ -129,7 +129,7 @@ class FileWriter:
         Memory of buffered rows, shared evenly by all columns. By default 32 MiB, but at most 8 MiB and at least 256 KiB
         per column.
     max_page_bytes : int, optional
-        Maximum size of a page in bytes before compression, by default 32 MiB. A single larger value is a page.
+        Maximum size of a page in bytes before compression, by default 64 MiB. A single larger value is a page.
     encoding : mapping of str to str, optional
         Compression options of all columns whose fields do not set them, such as `{"compression": "zstd"}`; see
         `lance_format/compression/options.py`.
