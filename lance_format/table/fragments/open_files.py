@@ -256,7 +256,7 @@ class FragmentFiles:
             " the table, open the latest"
         )
         try:
-            source = self._store.open_reader(path, file.file_size_bytes or None)
+            source = self._store.open_reader(path, file.exact_size_bytes)
             if self._directory.store.is_remote:
                 source = self._sources[file] = HeldSource(RemovableSource(source, missing))
             reader = self._parse_end(source, file)

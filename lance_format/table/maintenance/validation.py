@@ -147,8 +147,8 @@ def _check_sizes(table: TableVersion, fragment: FragmentMetadata) -> None:
             size = table.store.size(path)
         except ObjectNotFoundError as error:
             raise DatasetNotFoundError(f"the data file {path} of fragment {fragment.id} is missing") from error
-        if file.file_size_bytes not in (0, size):
-            raise CorruptFileError(f"the file has {size} bytes, the manifest says {file.file_size_bytes}", path=path)
+        if file.exact_size_bytes not in (None, size):
+            raise CorruptFileError(f"the file has {size} bytes, the manifest says {file.exact_size_bytes}", path=path)
 
 
 def _check_lineage(table: TableVersion, scans: list[FragmentReader]) -> None:

@@ -51,6 +51,7 @@ def test_tables_without_rows_are_read(name: str) -> None:
         "v0.13.0/string_encoding.lance",
         "v0.15.0/v1_with_files.lance",
         "v0.15.0/v2_with_files.lance",
+        "v7.1.0/sizes_without_footers.lance",
     ],
 )
 def test_rows_are_read_as_by_pylance(name: str) -> None:
@@ -156,7 +157,9 @@ def test_tables_with_indices_of_other_kinds_are_read_and_appended_to(
         assert found.count_rows(f"{column} = {value}") == expected
 
 
-@pytest.mark.parametrize("name", ["v0.7.5/with_deletions", "v0.15.0/v1_with_files.lance"])
+@pytest.mark.parametrize(
+    "name", ["v0.7.5/with_deletions", "v0.15.0/v1_with_files.lance", "v7.1.0/sizes_without_footers.lance"]
+)
 def test_tables_of_the_first_file_format_change(name: str, tmp_path: Path) -> None:
     path = tmp_path / "t"
     shutil.copytree(TABLES / name, path)

@@ -298,9 +298,9 @@ def check_data_files(directory: TableDirectory, fragments: Sequence[FragmentMeta
     for data_file, path, size in zip(files, paths, directory.store.sizes(paths), strict=True):
         if size is None:
             raise CommitError(f"data file {path} is missing; nothing was committed: write it again")
-        if data_file.file_size_bytes not in (0, size):
+        if data_file.exact_size_bytes not in (None, size):
             raise CommitError(
-                f"data file {path} has {size} bytes instead of {data_file.file_size_bytes}; nothing was committed:"
+                f"data file {path} has {size} bytes instead of {data_file.exact_size_bytes}; nothing was committed:"
                 " write it again"
             )
 
