@@ -122,6 +122,11 @@ class MiniBlockPage:
 
     def _check(self, layout: encodings_pb2.MiniBlockLayout) -> None:
         page, stack = self._page, self._stack
+        if page.large_chunks and not layout.has_large_chunk:
+            raise NotSupportedError(
+                "chunk words have 16 bits, as in files of 2.2 that pylance 1 and older wrote before that version was"
+                " stable: read the file there, and write it as 2.1"
+            )
         if layout.has_large_chunk != page.large_chunks:
             raise CorruptFileError("the width of the page's chunk words is not that of the file's version")
         if bool(stack.lists) != (self._repetition is not None) or bool(stack.lists) != bool(self._depth):

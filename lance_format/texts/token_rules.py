@@ -31,6 +31,8 @@ _ONLY: dict[str, tuple[Any, ...]] = {
     "document_granularity": ("row",),
 }
 """Values of further rules that change nothing."""
+_OF_BUILDING = ("skip_merge",)
+"""Options that earlier releases of pylance keep beside the rules, and that only say how the index was made."""
 _ONLY_TYPES = (str, int, type(None))
 
 _SWITCHES = ("with_position", "lower_case", "stem", "remove_stop_words", "ascii_folding", "prefix_only")
@@ -117,7 +119,7 @@ class TokenRules:
         for name, value in given.items():
             if name in _ONLY and value not in _ONLY[name]:
                 raise NotSupportedError(f"text indices with {name} {value!r} are not supported")
-            if name not in _ONLY and name not in cls.__slots__:
+            if name not in _ONLY and name not in cls.__slots__ and name not in _OF_BUILDING:
                 raise NotSupportedError(f"text indices with {name} are not supported")
         known = {name: value for name, value in given.items() if name in cls.__slots__}
         words = known.get("custom_stop_words")

@@ -111,6 +111,26 @@ def test_rows_are_counted_where_the_manifest_tells(tmp_path: Path) -> None:
         assert lance_format.dataset(TABLES / name).count_rows() == 3
 
 
+def test_a_text_index_that_names_options_of_building_is_searched() -> None:
+    name = "v2.0.1/text_index.lance"
+    ours, reference = lance_format.dataset(TABLES / name), lance.dataset(str(TABLES / name))
+    for words in ("owl", "emu wren", "the"):
+        query = {"full_text_query": words, "columns": ["id", "_score"]}
+        expected = reference.to_table(**query)
+        assert sorted(ours.to_table(**query).to_pylist(), key=str) == sorted(expected.to_pylist(), key=str)
+
+
+def test_a_text_index_of_an_early_form_is_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    shutil.copytree(TABLES / "v0.26.1/text_index.lance", path)
+    table = lance_format.dataset(path)
+    with pytest.raises(NotSupportedError, match="index 'text_idx' has one partition of an early form; make it again"):
+        table.to_table(full_text_query="owl")
+    table.create_scalar_index("text", "INVERTED", replace=True)
+    for opened in (table, lance.dataset(str(path))):
+        assert sorted(opened.to_table(full_text_query="owl")["id"].to_pylist()) == [0, 1, 5]
+
+
 def test_an_overwrite_takes_an_old_table_over(tmp_path: Path) -> None:
     shutil.copytree(TABLES / "v0.5.9/dataset_with_fragments", tmp_path / "t")
     with pytest.raises(NotSupportedError, match=r"0\.1"):

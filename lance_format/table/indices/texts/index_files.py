@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.errors import CorruptFileError, DatasetNotFoundError, NotSupportedError
 from lance_format.file import ColumnProjection, FileReader, column_indices
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
@@ -188,20 +188,25 @@ def load_facts(table: TableVersion, index: IndexMetadata) -> PartFacts:
             f"index {index.name!r} is of version {index.message.index_version}, for code, blocks of 256 or elements of"
             f" lists; text indices up to version {NEWEST_VERSION} are supported"
         )
-    files = [file.path for file in index.message.files]
-    if _LEGACY_FILE in files:
-        raise NotSupportedError(f"index {index.name!r} has one partition of an early form; make it again")
-    with open_file(table, index, METADATA_FILE) as file:
-        metadata = file.metadata
-        rules = TokenRules.parse(metadata.get(b"params", b""), file.path)
-        try:
-            numbers = json.loads(metadata.get(b"partitions", b""))
-        except ValueError as error:
-            raise CorruptFileError(f"malformed numbers of partitions: {error}", path=file.path) from error
-        if not isinstance(numbers, list) or not all(isinstance(x, int) and 0 <= x < 2**64 for x in numbers):
-            raise CorruptFileError(f"malformed numbers of partitions: {numbers!r}", path=file.path)
-        if metadata.get(b"token_set_format", b"arrow") != b"fst":
-            raise NotSupportedError("tokens of an early form are not supported; make the index again")
-    facts = PartFacts(rules, tuple(numbers))
+    try:
+        with open_file(table, index, METADATA_FILE) as file:
+            facts = _parse_facts(file.metadata, file.path)
+    except DatasetNotFoundError:
+        if table.store.sizes([index_path(table, index, _LEGACY_FILE)]) == [None]:
+            raise
+        raise NotSupportedError(f"index {index.name!r} has one partition of an early form; make it again") from None
     table.cache.put(key, facts, 1024)
     return facts
+
+
+def _parse_facts(metadata: Mapping[bytes, bytes], path: str) -> PartFacts:
+    rules = TokenRules.parse(metadata.get(b"params", b""), path)
+    try:
+        numbers = json.loads(metadata.get(b"partitions", b""))
+    except ValueError as error:
+        raise CorruptFileError(f"malformed numbers of partitions: {error}", path=path) from error
+    if not isinstance(numbers, list) or not all(isinstance(x, int) and 0 <= x < 2**64 for x in numbers):
+        raise CorruptFileError(f"malformed numbers of partitions: {numbers!r}", path=path)
+    if metadata.get(b"token_set_format", b"arrow") != b"fst":
+        raise NotSupportedError("tokens of an early form are not supported; make the index again")
+    return PartFacts(rules, tuple(numbers))
