@@ -69,6 +69,8 @@ class TokenDictionary:
         The transducer.
     path : str
         The file, for errors.
+    numbers : uint32[num_tokens], optional
+        The number of each token in the order of their bytes, where it is not what the transducer says.
 
     Raises
     ------
@@ -76,15 +78,21 @@ class TokenDictionary:
         If it is not one.
     """
 
-    def __init__(self, data: bytes, path: str) -> None:
+    def __init__(self, data: bytes, path: str, numbers: npt.NDArray[np.uint32] | None = None) -> None:
         self._data = data
         self._path = path
+        self._numbers = numbers
         if len(data) < _HEADER.size + _FOOTER.size:
             raise self._damaged(f"it has {len(data)} bytes")
         version, _ = _HEADER.unpack_from(data)
         self.num_tokens, self._root, _ = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
         if version != _VERSION or self._root >= len(data) - _FOOTER.size:
             raise self._damaged(f"its version is {version}, and its root at {self._root}")
+
+    @property
+    def size_bytes(self) -> int:
+        """Size in memory."""
+        return len(self._data) + (0 if self._numbers is None else self._numbers.nbytes)
 
     def check(self) -> None:
         """Compare the checksum of the whole, which a search for a token does not read.
@@ -109,7 +117,10 @@ class TokenDictionary:
             else:
                 return None
         node = self._node(address)
-        return output + node.final_output if node.is_final else None
+        if not node.is_final:
+            return None
+        number = output + node.final_output
+        return number if self._numbers is None else int(self._numbers[number])
 
     def similar(self, token: str, distance: int, prefix: str) -> Iterator[str]:
         """Yield the tokens that begin with a prefix and differ from one by few changes of characters, in order.

@@ -4,8 +4,11 @@
 |---|---|---|
 | `metadata.lance` | | metadata of the schema: `params`, the rules of tokens, and `partitions`, numbers of partitions |
 | `part_<number>_tokens.lance` | 1 | `_token_fst_bytes`: the tokens; see `dictionary.py` |
+| the same, of early releases | per token | `_token`: string, and `_token_id`: uint32, row of its posting list |
 | `part_<number>_docs.lance` | per document | `_rowid`: uint64, and `_num_tokens`: uint32 |
 | `part_<number>_invert.lance` | per token | `_posting`: blocks, `_length`: uint32, number of documents, and positions |
+
+Those of the first form, up to 0.26, are `tokens.lance`, whose metadata has the rules, `docs.lance` and `invert.lance`.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ NEWEST_VERSION = 2
 _BLOCKS = pa.list_(pa.large_binary())
 _KNOWN: Mapping[str, pa.DataType] = {
     "_token_fst_bytes": pa.large_binary(),
+    "_token": pa.string(),
+    "_token_id": pa.uint32(),
     "_rowid": pa.uint64(),
     "_num_tokens": pa.uint32(),
     "_posting": _BLOCKS,
@@ -42,7 +47,8 @@ _KNOWN: Mapping[str, pa.DataType] = {
     "_position_block_offset": pa.list_(pa.uint32()),
 }
 _BATCH_ROWS = 1 << 16
-_LEGACY_FILE = "invert.lance"
+FIRST_FORM_FILES = ("tokens.lance", "docs.lance", "invert.lance")
+_TOKEN_FORMS = (None, b"arrow", b"fst")
 
 
 class PartFile:
@@ -69,6 +75,10 @@ class PartFile:
     def metadata(self) -> dict[bytes, bytes]:
         """The metadata of the schema."""
         return dict(self._reader.schema.metadata)
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a column."""
+        return name in self._columns
 
     def read(self, name: str) -> pa.Array:
         """Read a whole column."""
@@ -163,10 +173,13 @@ class PartFacts:
     rules : TokenRules
     partitions : tuple of int
         Numbers of its partitions.
+    is_used : bool
+        False if it is of the first form, which has no partitions and is not searched: its rows are as if not indexed.
     """
 
     rules: TokenRules
     partitions: tuple[int, ...]
+    is_used: bool = True
 
 
 def load_facts(table: TableVersion, index: IndexMetadata) -> PartFacts:
@@ -192,9 +205,11 @@ def load_facts(table: TableVersion, index: IndexMetadata) -> PartFacts:
         with open_file(table, index, METADATA_FILE) as file:
             facts = _parse_facts(file.metadata, file.path)
     except DatasetNotFoundError:
-        if table.store.sizes([index_path(table, index, _LEGACY_FILE)]) == [None]:
+        if table.store.sizes([index_path(table, index, FIRST_FORM_FILES[0])]) == [None]:
             raise
-        raise NotSupportedError(f"index {index.name!r} has one partition of an early form; make it again") from None
+        with open_file(table, index, FIRST_FORM_FILES[0]) as file:
+            rules = TokenRules.parse(file.metadata.get(b"tokenizer", b"{}"), file.path)
+        facts = PartFacts(rules, (), is_used=False)
     table.cache.put(key, facts, 1024)
     return facts
 
@@ -207,6 +222,7 @@ def _parse_facts(metadata: Mapping[bytes, bytes], path: str) -> PartFacts:
         raise CorruptFileError(f"malformed numbers of partitions: {error}", path=path) from error
     if not isinstance(numbers, list) or not all(isinstance(x, int) and 0 <= x < 2**64 for x in numbers):
         raise CorruptFileError(f"malformed numbers of partitions: {numbers!r}", path=path)
-    if metadata.get(b"token_set_format", b"arrow") != b"fst":
-        raise NotSupportedError("tokens of an early form are not supported; make the index again")
+    form = metadata.get(b"token_set_format")
+    if form not in _TOKEN_FORMS:
+        raise NotSupportedError(f"tokens of the form {form!r} are not supported")
     return PartFacts(rules, tuple(numbers))

@@ -8,15 +8,17 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_format.errors import CorruptFileError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.opening import index_path
-from lance_format.table.indices.texts.index_files import open_file
+from lance_format.table.indices.texts.index_files import PartFile, open_file
 from lance_format.table.indices.texts.posting_list import PostingList, read_lists
 from lance_format.table.versions.table_version import TableVersion
-from lance_format.texts.dictionary import TokenDictionary
+from lance_format.texts.dictionary import TokenDictionary, serialize_dictionary
 
 _Loaded = TypeVar("_Loaded", TokenDictionary, "Documents")
 
@@ -112,11 +114,14 @@ class Partition:
 
     def _load_dictionary(self) -> TokenDictionary:
         with open_file(self._table, self.index, self.file_name("tokens")) as file:
-            stored = file.read("_token_fst_bytes")
-            if len(stored) != 1 or stored.null_count:
-                raise CorruptFileError(f"there are {len(stored)} dictionaries of tokens, not 1", path=file.path)
-            dictionary = TokenDictionary(stored[0].as_py(), file.path)
-        self._keep("tokens", dictionary, stored.nbytes)
+            if file.has("_token"):
+                dictionary = _listed_tokens(file)
+            else:
+                stored = file.read("_token_fst_bytes")
+                if len(stored) != 1 or stored.null_count:
+                    raise CorruptFileError(f"there are {len(stored)} dictionaries of tokens, not 1", path=file.path)
+                dictionary = TokenDictionary(stored[0].as_py(), file.path)
+        self._keep("tokens", dictionary, dictionary.size_bytes)
         return dictionary
 
     def file_name(self, what: str) -> str:
@@ -131,3 +136,17 @@ class Partition:
         self._table.cache.put(
             (index_path(self._table, self.index, self.file_name(what)), "content"), content, size_bytes
         )
+
+
+def _listed_tokens(file: PartFile) -> TokenDictionary:
+    """Return the tokens of a file that has a row for each."""
+    tokens, numbers = file.read("_token"), file.read("_token_id")
+    if tokens.null_count or numbers.null_count:
+        raise CorruptFileError("a token is null", path=file.path)
+    order = pc.sort_indices(tokens)  # By bytes.
+    ordered = tokens.take(order)
+    rows = np.sort(numbers.to_numpy())
+    if pc.count_distinct(ordered).as_py() != len(ordered) or not np.array_equal(rows, np.arange(rows.size)):
+        raise CorruptFileError("a token, or the number of one, is there twice", path=file.path)
+    data = serialize_dictionary(ordered.cast(pa.binary()).to_pylist())
+    return TokenDictionary(data, file.path, numbers.take(order).to_numpy())

@@ -11,7 +11,13 @@ from lance_format.errors import CorruptFileError
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.named_rows import NamedRows
 from lance_format.table.indices.opening import index_path
-from lance_format.table.indices.texts.index_files import METADATA_FILE, PartFile, load_facts, open_file
+from lance_format.table.indices.texts.index_files import (
+    FIRST_FORM_FILES,
+    METADATA_FILE,
+    PartFile,
+    load_facts,
+    open_file,
+)
 from lance_format.table.indices.texts.partition import Partition
 from lance_format.table.indices.texts.posting_list import read_lists
 from lance_format.table.versions.table_version import TableVersion
@@ -25,8 +31,9 @@ def check_part(table: TableVersion, index: IndexMetadata, value_type: pa.DataTyp
     """Read all partitions; see `CheckPart`."""
     facts = load_facts(table, index)
     rows = NamedRows(table, index, by_id=table.manifest.stable_row_ids)
-    with open_file(table, index, METADATA_FILE) as file:
-        file.check(0, file.num_rows)
+    for name in [METADATA_FILE] if facts.is_used else FIRST_FORM_FILES:
+        with open_file(table, index, name) as file:
+            file.check(0, file.num_rows)
     for number in facts.partitions:
         partition = Partition(table, index, number)
         documents = partition.documents
