@@ -65,7 +65,9 @@ class SearchTarget:
         facts = [load_facts(table, index) for index in parts]
         rules = [found.rules for found in facts]
         if any(found != rules[0] for found in rules):
-            raise NotSupportedError(f"the parts of index {parts[0].name!r} make tokens by different rules")
+            raise NotSupportedError(
+                f"the parts of index {parts[0].name!r} make tokens by different rules; make it again"
+            )
         if any(index.name == FRAGMENT_REUSE_INDEX for index in table.manifest.indices):
             parts, facts = [], []  # Rows have moved since, so that the index names them by former addresses.
         parts = [index for index, found in zip(parts, facts, strict=True) if found.is_used]
