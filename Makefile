@@ -9,6 +9,7 @@
 #   make docs    build the documentation site in build/site; broken links fail
 #   make matrix  run the tests of Spark on the older releases of Spark that are supported
 #   make lowest  run the tests of the library on the lowest versions of packages that are supported
+#   make ages    run the tests of files and tables that earlier releases of pylance write
 #   make wheel   build wheels: one for every platform, one for this platform that contains compiled kernels
 
 SHELL := /bin/bash
@@ -25,6 +26,7 @@ MEMORY := $(shell awk '/MemAvailable/ && $$2 > 12000000 {print "/dev/shm"}' /pro
 PYTEST := $(if $(MEMORY),TMPDIR=$(MEMORY)) $(BIN)/python -m pytest $(PARALLEL)
 WAITED_FOR := --timeout=900 -m 'not slow and not system and not nightly'
 SPARKS := 4.1 4.2
+AGES := 0.26.1 0.32.1 0.38.3 1.0.4 2.0.1 4.0.2 7.1.0 10.0.0 12.0.0
 AZURITE := 3.37.0
 LOWEST := --constraint tools/lowest.txt --editable '.[cli,examples,glue,hive,report]' hypothesis 'moto[glue]' pylance==14.0.2 pytest pytest-xdist
 CLASSES := spark-classes.jsa
@@ -42,7 +44,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 # Many processes import the package. They do not compile its modules again, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-stream test test-library test-spark test-crashes test-systems lint docs matrix lowest wheel java install prepared clean
+.PHONY: help demo demo-stream test test-library test-spark test-crashes test-systems lint docs matrix lowest ages wheel java install prepared clean
 
 help:
 	@sed -n 's/^#   //p' $(firstword $(MAKEFILE_LIST))
@@ -92,6 +94,9 @@ matrix: java $(SPARKS:%=$(VENV)-spark-%/$(CLASSES))
 
 lowest: $(VENV)-lowest/.test
 	$(VENV)-lowest/bin/python -m pytest $(PARALLEL) $(or $(ARGS),tests/expressions tests/file tests/table)
+
+ages: prepared $(AGES:%=$(VENV)-pylance-%/.installed)
+	$(PYTEST) -m nightly $(or $(ARGS),tests/ages)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -145,6 +150,12 @@ $(VENV)/$(CLASSES) $(SPARKS:%=$(VENV)-spark-%/$(CLASSES)): %/$(CLASSES): %/.test
 	@echo "Archiving the classes of Spark that tests load into $@"
 	@rm -f $@
 	@PYSPARK_PYTHON=$(CURDIR)/$*/bin/python $*/bin/python tools/archive_classes.py $@ >/dev/null 2>&1 || touch $@
+
+$(VENV)-pylance-%/.installed:
+	@echo "Installing pylance $* into $(@D)"
+	@$(call make_environment,$(@D),$(BIN)/python)
+	@$(call install,$(@D),pylance==$* pyarrow numpy)
+	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "Installing the package and what the checks need into $(VENV)"
