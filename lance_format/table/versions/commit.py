@@ -63,7 +63,7 @@ from lance_format.table.transaction.operations import (
 from lance_format.table.transaction.transaction import Transaction, serialize_transaction
 from lance_format.table.versions.cleanup.cleanup import clean_up_if_due
 from lance_format.table.versions.history import History, load_history, write_hint
-from lance_format.table.versions.landing import Standing, find_standing, prove, take_back
+from lance_format.table.versions.landing import Standing, find_standing, prove, take_back, unknown
 from lance_format.table.versions.rebase import Rebasable, rebase
 
 
@@ -340,21 +340,19 @@ class _Commit:
                 f"version {version} of {self._directory} has the uuid {own.uuid} of this transaction but other content;"
                 " nothing was changed: one uuid serves one commit, plan a new one"
             )
-        found, standing, content = self._load(history, version), Standing.UNKNOWN, b""
-        with contextlib.suppress(LanceError):
+        found = self._load(history, version)
+        try:
             content = self._store.read(history.manifest_path(version), MAX_MANIFEST_BYTES)
             before = history.load(version - 1) if version - 1 in history.names else None
             standing = find_standing(history, own, found, before)
+        except LanceError as error:
+            raise unknown(self._directory, found, str(error)) from error
         return found if self._is_in_history(standing, history, found, content) else None
 
     def _is_in_history(self, standing: Standing, history: History, made: Manifest, content: bytes) -> bool:
         """Return whether a version that this transaction made is part of the history; remove it if it is a stray."""
         if standing is Standing.UNKNOWN:
-            raise CommitStateUnknownError(
-                f"version {made.version} of {self._directory} was created, but others committed later ones, and"
-                " it cannot be told whether these were made of it; no file was deleted. Look at the latest"
-                " version before running this again"
-            )
+            raise unknown(self._directory, made, "the next of them does not remember it")
         if standing is Standing.STRAY:
             take_back(history, made, content)
         return standing is Standing.HISTORY

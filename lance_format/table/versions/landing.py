@@ -68,13 +68,38 @@ def prove(directory: TableDirectory, transaction: Transaction, made: Manifest, b
     made : Manifest
     before : Manifest, optional
         The preceding version; None for the first one.
+
+    Raises
+    ------
+    CommitStateUnknownError
+        If the later versions cannot be listed or read.
     """
+    reason = ""
     for _ in range(_MAX_LISTINGS):
-        with contextlib.suppress(LanceError):
+        try:
             history = load_history(directory)
             if history.latest >= made.version:
                 return find_standing(history, transaction, made, before)
-    return Standing.UNKNOWN
+            reason = "listings do not show it"
+        except LanceError as error:
+            reason = str(error)
+    raise unknown(directory, made, reason)
+
+
+def unknown(directory: TableDirectory, made: Manifest, reason: str) -> CommitStateUnknownError:
+    """Return the error for a version that may be part of the history.
+
+    Parameters
+    ----------
+    directory : TableDirectory
+    made : Manifest
+    reason : str
+        Why it is not known.
+    """
+    return CommitStateUnknownError(
+        f"version {made.version} of {directory} was created, but it cannot be told whether later versions were made of"
+        f" it; no file was deleted. Look at the latest version before running this again ({reason})"
+    )
 
 
 def find_standing(history: History, transaction: Transaction, made: Manifest, before: Manifest | None) -> Standing:

@@ -369,7 +369,7 @@ def test_an_error_of_the_proof_is_survived(path: Path, monkeypatch: pytest.Monke
     lance_format.write_dataset(rows(50, 51), path, mode="append")
     created = path / f"_versions/{2**64 - 4}.manifest"
     failures = iter([1] * 3)
-    with pytest.raises(CommitStateUnknownError):
+    with pytest.raises(CommitStateUnknownError, match=r"version 3 of .* was created, but .* \(out of order\)$"):
         lance_format.write_dataset(rows(60, 61), path, mode="append")
     assert column(path) == [*range(NUM_ROWS), 50, 60]
     assert leftovers(path) == set()
