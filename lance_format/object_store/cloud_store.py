@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.byte_io import Buffer
-from lance_format.errors import CorruptFileError, StorageError
+from lance_format.errors import CorruptFileError, NotSupportedError, StorageError
 from lance_format.object_store.cloud_client import is_ordered, load_obstore, make_client
 from lance_format.object_store.cloud_errors import (
     BrokenReplyError,
@@ -265,6 +265,10 @@ class CloudStore:
             return
         last: str | None = None
         while page := self._repeat("list", prefix, functools.partial(self._page, prefix, last)):
+            if last is not None and page[0]["path"] <= last:
+                raise NotSupportedError(
+                    f"cannot list {prefix}: the store ignores start-after, by which long listings go on; use another"
+                )
             for info in map(self._info, page):
                 if _is_below(info.path, prefix):
                     yield info

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -440,6 +441,19 @@ def test_a_store_that_knows_no_conditions_is_refused(proxy: Proxy, options: dict
         lance_format.write_dataset(
             {"a": [1]}, uri, mode="append", storage_options={**options, "client_max_retries": "0"}
         )
+
+
+def test_a_store_that_ignores_where_a_listing_begins_is_refused(
+    s3_server: ObjectServer, proxy: Proxy, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be listed for ever."""
+    monkeypatch.setattr(cloud_store, "_PAGE_NAMES", 2)
+    proxy.translate = lambda path, _headers: re.sub(r"start-after=[^&]*", "", path)
+    store, root = resolve(s3_server.new_root(), options)
+    for name in "abc":
+        store.put(f"{root}/{name}", b"")
+    with pytest.raises(NotSupportedError, match=r"cannot list .*: the store ignores start-after"):
+        list(itertools.islice(store.list_tree(root), 10))
 
 
 def test_what_another_writer_puts_in_the_place_of_a_file_is_noticed(
