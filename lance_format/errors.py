@@ -6,6 +6,8 @@ library also derive from the fitting builtin.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Self
 
 
@@ -114,3 +116,23 @@ class RetryableCommitConflictError(CommitConflictError):
 
 class CommitStateUnknownError(CommitError):
     """A failure of the storage that leaves open whether the commit landed. Nothing was deleted."""
+
+
+@contextlib.contextmanager
+def local_file_errors(action: str, path: object) -> Iterator[None]:
+    """Convert errors of a local file of the user.
+
+    Raises
+    ------
+    StorageError
+        If the system refuses to read or write it.
+    """
+    try:
+        yield
+    except LanceError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise StorageError(
+            f"cannot {action} the local file {str(path)!r}: {reason}; check its directory, or choose another path"
+        ) from error

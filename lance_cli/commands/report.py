@@ -33,6 +33,6 @@ def run(
     try:
         report.save(output)
     except OSError as error:
-        raise typer.BadParameter(f"{output} cannot be written: {error.strerror}") from error
+        raise typer.BadParameter(str(error)) from error
     facts = {"uri": dataset.uri, "version": dataset.version, "output": output, "facts": report.facts}
     show(Answer(facts, text=f"wrote {output}"), as_json=as_json)

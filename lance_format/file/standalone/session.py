@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from lance_format.arguments import checked_methods
 from lance_format.byte_io import ByteRange
-from lance_format.errors import InvalidInputError, LanceError, StorageError
+from lance_format.errors import InvalidInputError, local_file_errors
 from lance_format.file.standalone.lance_file import LanceFileReader, LanceFileWriter
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import CHUNK_BYTES, ObjectNotFoundError, read_chunks, resolve, write_chunks
@@ -122,21 +122,20 @@ class LanceFileSession:
     def upload_file(self, local_path: str | os.PathLike[str], remote_path: str) -> None:
         """Copy a local file to a path of the session, replacing an existing file."""
         target = self._stored_path(_check(remote_path))
-        with _local_errors("read", local_path), Path(local_path).open("rb") as source:
+        with local_file_errors("read", local_path), Path(local_path).open("rb") as source:
             write_chunks(self._store, target, iter(lambda: source.read(CHUNK_BYTES), b""))
 
     def download_file(self, remote_path: str, local_path: str | os.PathLike[str]) -> None:
         """Copy a file of the session to a local path in an existing directory."""
         reader = self._store.open_reader(self._stored_path(_check(remote_path)))
         part = Path(f"{os.fspath(local_path)}.part")
-        try:
-            with _local_errors("write", local_path):
+        with contextlib.closing(reader), local_file_errors("write", local_path):
+            try:
                 with part.open("wb") as target:
                     target.writelines(read_chunks(reader))
                 part.replace(local_path)
-        finally:
-            reader.close()
-            part.unlink(missing_ok=True)
+            finally:
+                part.unlink(missing_ok=True)
 
     def delete_file(self, path: str) -> None:
         """Delete a file.
@@ -159,14 +158,3 @@ def _check(path: str) -> str:
     if not path or any(part in ("", ".", "..") for part in path.split("/")):
         raise InvalidInputError(f"{path!r} is no path below the directory of the session")
     return path
-
-
-@contextlib.contextmanager
-def _local_errors(action: str, path: str | os.PathLike[str]) -> Iterator[None]:
-    """Convert errors of a local file to `StorageError`."""
-    try:
-        yield
-    except LanceError:
-        raise
-    except (OSError, ValueError) as error:
-        raise StorageError(f"cannot {action} the local file {os.fspath(path)!r}: {error}") from error

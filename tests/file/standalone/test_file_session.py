@@ -83,6 +83,14 @@ def test_no_path_leads_out(tmp_path: Path, path: str) -> None:
     assert (tmp_path / "local").read_bytes() == b"secret"
 
 
+@pytest.mark.parametrize("place", ["local/back", "none/back", "a" * 300])
+def test_a_local_path_that_cannot_be_written(tmp_path: Path, place: str) -> None:
+    session = LanceFileSession(tmp_path)
+    fill(session, tmp_path / "local")
+    with pytest.raises(StorageError, match=r"cannot write the local file .*; check its directory"):
+        session.download_file("a/b/digits.bin", tmp_path / place)
+
+
 def test_ranges_that_are_not_there(tmp_path: Path) -> None:
     session = LanceFileSession(tmp_path)
     fill(session, tmp_path / "local")

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import lance_format
-from lance_format import LanceDataset, NotSupportedError
+from lance_format import LanceDataset, NotSupportedError, StorageError
 from lance_format.table.dataset.reports.report_facts import MAX_FILES_FRAGMENTS
 from tests.cli.conftest import add_fragments
 
@@ -151,6 +151,8 @@ def test_the_page_contains_its_numbers_and_loads_nothing(dataset: LanceDataset, 
     (facts,) = re.findall(r'<script type="application/json" id="facts">(.*?)</script>', page, re.DOTALL)
     assert json.loads(facts) == report.facts
     assert not re.search(r"(src|href)=\"(?!data:)|@import|url\(", page)
+    with pytest.raises(StorageError, match=r"cannot write the local file .*/none': Not a directory; check"):
+        report.save(tmp_path / "report.html/none")
 
 
 def test_a_notebook_gets_a_summary_without_reading_files(dataset: LanceDataset, tmp_path: Path) -> None:

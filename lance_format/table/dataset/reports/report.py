@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lance_format.arguments import checked_methods
-from lance_format.errors import NotSupportedError
+from lance_format.errors import NotSupportedError, local_file_errors
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.pictures.drawing import bytes_text
 from lance_format.pictures.fragments import SKIPPED_COLOURS, draw_fragments, draw_marked_fragments
@@ -56,8 +56,16 @@ class TableReport:
         return to_page(section, f"Lance table {self.facts['table']['uri']}", self.facts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page into a local file."""
-        Path(path).write_text(self.to_html(), encoding="utf-8")
+        """Write the page into a local file.
+
+        Raises
+        ------
+        StorageError
+            If the file cannot be written.
+        """
+        page = self.to_html()
+        with local_file_errors("write", path):
+            Path(path).write_text(page, encoding="utf-8")
 
 
 def collect_report(dataset: ReadableDataset, filter: str | None, columns: Sequence[str] | None) -> TableReport:
