@@ -1,8 +1,8 @@
 """Compiled kernels on disk: one file per kernel, signature and processor, named by its content.
 
 A wheel for a platform contains compiled kernels (`compiled/`), for a processor that most machines have. Other kernels
-are compiled on their first call, and kept beside the package, in the user's cache directory, or in `NUMBA_CACHE_DIR`.
-One process compiles a kernel, and others that need it wait.
+are compiled on their first call, and kept beside the package, in the user's cache directory, or in `NUMBA_CACHE_DIR`;
+they are also loaded from directories that the user may only read. One process compiles a kernel, and others wait.
 
 numba's own index is not used. It numbers the files of a kernel: two processes that compile a kernel for different types
 may give their files the same number, and later processes would run code for other types. Here the name of a file
@@ -46,6 +46,7 @@ _NO_ROOMS = frozenset({"__pycache__", SHIPPED.name})
 _NAME_BYTES = 12
 _MAX_WAIT_SECONDS = 300.0
 _WAIT_SECONDS = 0.02
+_CONFIG: Any = numba.config
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -98,6 +99,18 @@ class KernelCache(_Cache):
             return None
         return _Files(Path(locator.get_cache_path()), *self._name)
 
+    def _places(self) -> Iterator[_Files]:
+        """Return the files of the user, then those in directories that this user may only read, as in an image."""
+        if self._kept is not None:
+            yield self._kept
+        for locators in CompileResultCacheImpl._locator_classes:
+            reading: Any = type("Reading", (locators,), {"ensure_cache_path": lambda _: None})
+            locator = reading.from_function(self._function, self._function.__code__.co_filename)
+            if locator is not None:
+                yield _Files(Path(locator.get_cache_path()), *self._name)
+                if _CONFIG.CACHE_DIR:
+                    return
+
     @property
     def cache_path(self) -> str | None:
         """Directory of the user's compiled kernels."""
@@ -111,12 +124,9 @@ class KernelCache(_Cache):
         if not self._enabled:
             return None
         processor = target_context.codegen().magic_tuple()
-        payload = None
-        with contextlib.suppress(OSError):
-            if _runs_portable_code(processor):
-                payload = self._shipped.load(_portable_key(sig, processor))
-            if payload is None and self._kept is not None:
-                payload = self._kept.load((sig, processor))
+        payload = self._shipped.load(_portable_key(sig, processor)) if _runs_portable_code(processor) else None
+        if payload is None:
+            payload = next(filter(None, (files.load((sig, processor)) for files in self._places())), None)
         if payload is None:
             return None
         prepare_runtime(target_context)
@@ -184,10 +194,10 @@ class _Files:
         return self._path(key).exists()
 
     def load(self, key: Any) -> Any:
-        """Return the code of a key, or None if there is none or its file is damaged."""
+        """Return the code of a key, or None if there is none, or its file is damaged or cannot be read."""
         try:
             stored = self._path(key).read_bytes()
-        except FileNotFoundError:
+        except OSError:
             return None
         digest, content = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
         if digest != _digest(content):

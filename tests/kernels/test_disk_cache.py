@@ -181,6 +181,22 @@ def test_names_have_the_room() -> None:
     assert sources == (disk_cache._source(disk_cache.KERNELS),) * 2
 
 
+def test_code_in_a_directory_that_cannot_be_written_is_used(
+    package: _Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in an image whose file system is read-only, or that another user has built."""
+    assert package.totals() == [12] * len(_TYPES)
+
+    def refuse(**_options: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    assert package.hits() == len(_TYPES)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "chosen"))
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path / "chosen"))
+    assert package.hits() == 0
+
+
 @pytest.mark.parametrize("damage", [b"", b"short", None], ids=["empty", "short", "a flipped bit"])
 def test_damaged_files_are_compiled_again(package: _Package, damage: bytes | None) -> None:
     assert package.totals() == [12] * len(_TYPES)

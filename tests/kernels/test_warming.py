@@ -74,6 +74,8 @@ def test_nothing_needs_a_place_for_the_cache() -> None:
         "HOME": "/dev/null",
         "XDG_CACHE_HOME": "/dev/null",
         "NUMBA_CACHE_LOCATOR_CLASSES": "UserWideCacheLocator",
+        "NUMBA_CPU_NAME": "generic",  # No code is kept for it.
+        "NUMBA_CPU_FEATURES": "",
     }
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **nowhere}
     done = subprocess.run(
