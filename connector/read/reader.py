@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from connector.types.compatibility import check_readable
 from connector.types.schemas import to_exchange_schema
 from lance_format import CommitConflictError, LanceDataset, LanceScanner, ScanTask
 from lance_format.expressions import conjunction, parse
+from lance_format.lazy_properties import cached_property
 
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 _WORKER_LOGS = "PYSPARK_SPARK_SESSION_UUID"

@@ -74,7 +74,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import MutableMapping
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -141,6 +140,7 @@ from connector.write.pickling import end_write
 from connector.write.replaced_rows import ReplacedRows
 from connector.write.writer import LanceWriter
 from lance_format import DatasetNotFoundError, InvalidInputError, LanceDataset
+from lance_format.lazy_properties import cached_property
 
 _CHECKPOINT = "checkpointlocation"
 

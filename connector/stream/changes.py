@@ -11,7 +11,6 @@ import dataclasses
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +34,7 @@ from connector.stream.changes_reading import (
 )
 from connector.types.compatibility import check_readable
 from lance_format import ChangeLog, InvalidInputError, LanceDataset, RowChange, VersionNotFoundError
+from lance_format.lazy_properties import cached_property
 
 _NAMED = {"version": "version", "tag": "tag", "timestamp": "timestamp"}
 

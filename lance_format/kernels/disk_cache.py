@@ -20,6 +20,7 @@ import fcntl
 import functools
 import hashlib
 import logging
+import os
 import pickle
 import sys
 import time
@@ -33,7 +34,10 @@ import numba
 from numba.core import serialize
 from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime.nrt import rtsys
+
+from lance_format.lazy_properties import cached_property
 
 KERNELS = Path(__file__).parent
 """Directory of all kernels, in rooms."""
@@ -48,6 +52,10 @@ _MAX_WAIT_SECONDS = 300.0
 _WAIT_SECONDS = 0.02
 _CONFIG: Any = numba.config
 _LOGGER = logging.getLogger(__name__)
+
+_unlock = global_compiler_lock._lock.release
+# Nobody would release the lock in a process that was forked while another thread compiled or loaded a kernel.
+os.register_at_fork(before=global_compiler_lock._lock.acquire, after_in_parent=_unlock, after_in_child=_unlock)
 
 
 @functools.cache
@@ -90,7 +98,7 @@ class KernelCache(_Cache):
         self._name = base, _own_source() if root == KERNELS else _source(root)
         self._shipped = _Files(SHIPPED, *self._name)
 
-    @functools.cached_property
+    @cached_property
     def _kept(self) -> _Files | None:
         """The files of the user, or None if no directory can be written."""
         try:

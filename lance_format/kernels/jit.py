@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 from collections.abc import Callable, Set
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
+
+from lance_format.lazy_properties import cached_property
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +28,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _SUMMING = frozenset({"reassoc", "contract"})
-_COMPILING = threading.RLock()  # Compiling replaces names in modules; two threads must not do so concurrently.
 
 
 class _Kernel(Generic[P, R]):
@@ -51,11 +51,13 @@ class _Kernel(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.compiled(*args, **kwargs)
 
-    @functools.cached_property
+    @cached_property
     def compiled(self) -> Callable[P, R]:
         """The compiled function; its callees replace their wrappers, which numba does not know."""
-        with _COMPILING:
-            return self.__dict__.get("compiled") or self._compile()
+        from numba.core.compiler_lock import global_compiler_lock
+
+        with global_compiler_lock:  # It replaces names in modules; two threads must not do so concurrently.
+            return self.__dict__.get("compiled") or self.__dict__.setdefault("compiled", self._compile())
 
     def _compile(self) -> Callable[P, R]:
         import numba
@@ -90,7 +92,7 @@ def _compiled_by_one_process(dispatcher: Any) -> Callable[[Any], Any]:
 class _Intrinsic(_Kernel[P, R]):
     """A function that only kernels can call, given by its typing function."""
 
-    @functools.cached_property
+    @cached_property
     def compiled(self) -> Callable[P, R]:
         """The function that numba compiled."""
         from numba.extending import intrinsic

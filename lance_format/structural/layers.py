@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -24,6 +23,7 @@ import numpy.typing as npt
 
 from lance_format.errors import CorruptFileError
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.lazy_properties import cached_property
 from lance_format.proto import encodings_pb2 as pb
 
 Levels: TypeAlias = npt.NDArray[np.uint16]

@@ -20,7 +20,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Generator, Hashable, Sequence
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -45,6 +44,7 @@ from lance_format.kernels.pages import levels as level_kernels
 from lance_format.kernels.pages import mini_block as kernels
 from lance_format.kernels.pages.mini_block import ALIGNMENT
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.lazy_properties import cached_property
 from lance_format.proto import encodings_pb2
 from lance_format.structural.chunk_table import ChunkTable, PickedRows, measure_chunks, pick_rows
 from lance_format.structural.indexed_values import decompress_items, index_into, index_into_several, reading_items

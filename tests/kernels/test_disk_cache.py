@@ -224,6 +224,38 @@ def test_one_process_compiles_for_all(package: _Package) -> None:
     assert sum(int(process.communicate()[0]) for process in processes) == len(_TYPES)
 
 
+_FORK = """
+import os, signal, threading
+from numba.core.compiler_lock import global_compiler_lock
+import lance_format.kernels.disk_cache
+
+held, may_end = threading.Event(), threading.Event()
+
+def hold():
+    with global_compiler_lock:
+        held.set()
+        may_end.wait(60)
+
+threading.Thread(target=hold).start()
+held.wait()
+threading.Timer(0.2, may_end.set).start()
+child = os.fork()
+if child == 0:
+    signal.alarm(10)
+    with global_compiler_lock:
+        os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+with global_compiler_lock:
+    pass
+"""
+
+
+def test_a_process_is_not_forked_while_a_thread_compiles() -> None:
+    """It would wait for that thread, which it lacks."""
+    done = subprocess.run([sys.executable, "-c", _FORK], capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture
 def shipped(package: _Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Compile the kernel for the processor of wheels, and return the directory of its files."""

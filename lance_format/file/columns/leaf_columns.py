@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from lance_format.file.columns.leaves import (
     shape_of,
 )
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.lazy_properties import cached_property
 
 _MAX_ITEMS_PER_ROW = 2**24
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -11,6 +10,7 @@ from lance_format.blob_fields import describe
 from lance_format.datatypes import Field
 from lance_format.file.columns.leaf_columns import Leaf, leaves_of
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.lazy_properties import cached_property
 
 
 @dataclass(frozen=True)

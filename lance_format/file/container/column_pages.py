@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable
-from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from lance_format.data_block import Counts
 from lance_format.file.container.column_metadata import ColumnMetadata, PageMetadata
 from lance_format.file.container.search_cache import CacheSlot, Key, SearchCache
+from lance_format.lazy_properties import cached_property
 
 _PARSED_BYTES = 4  # Memory of a parsed message of a page, symbol tables included, per byte in the file.
 _PAGE_BYTES = 1024

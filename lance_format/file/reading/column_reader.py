@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -19,6 +18,7 @@ from lance_format.file.columns.leaf_columns import Leaf
 from lance_format.file.columns.limits import rows_that_fit
 from lance_format.file.container.scheduler import NamedPlan
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.lazy_properties import cached_property
 from lance_format.masks import filter_values
 from lance_format.structural.page import RowSelection, rows_within_answer
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import cached_property
 from typing import TypeAlias, cast
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from lance_format.file.columns.leaf_columns import Kind, Leaf, kind_of
 from lance_format.file.container.column_metadata import PageMetadata
 from lance_format.file.container.column_pages import ColumnPages
 from lance_format.file.container.search_cache import CacheSlot
+from lance_format.lazy_properties import cached_property
 from lance_format.proto import encodings_pb2
 from lance_format.structural.constant import ConstantPage
 from lance_format.structural.mini_block import MiniBlockPage, plan_ranges, plan_single_rows

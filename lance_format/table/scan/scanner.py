@@ -8,7 +8,6 @@ import dataclasses
 import itertools
 import sys
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import Any, Unpack
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import to_sql
 from lance_format.file.columns.json_columns import with_text
+from lance_format.lazy_properties import cached_property
 from lance_format.table.batches.streams import first_rows, of_equal_size, within_bytes
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList

@@ -8,7 +8,7 @@ rows from both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from lance_format.errors import InvalidInputError
 from lance_format.kernels.texts.ranked_lists import NO_ROW, SearchedRows
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.lazy_properties import cached_property
 from lance_format.query import (
     BooleanQuery,
     BoostQuery,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 
 from lance_format.errors import CorruptFileError
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.lazy_properties import cached_property
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.opening import index_path
 from lance_format.table.indices.texts.index_files import PartFile, open_file

@@ -10,12 +10,12 @@ import dataclasses
 import logging
 import math
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from lance_format.errors import NotSupportedError
+from lance_format.lazy_properties import cached_property
 from lance_format.table.format.field_paths import find_field
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList

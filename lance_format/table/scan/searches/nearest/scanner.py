@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError
+from lance_format.lazy_properties import cached_property
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.planned_reads import PlannedReads
 from lance_format.table.scan.searches.nearest.best import Hits
