@@ -118,6 +118,7 @@ class MiniBlockPage:
         self._items: Decompressor | None = None
         if layout.HasField("dictionary"):
             self._items = parse_decompressor(layout.dictionary, Context.BLOCK)
+        self._num_buffers = 2 + (self._items is not None) + bool(self._stack.lists)
         self._check(layout)
 
     def _check(self, layout: encodings_pb2.MiniBlockLayout) -> None:
@@ -135,9 +136,10 @@ class MiniBlockPage:
             raise CorruptFileError(f"the repetition index has depth {self._depth}")
         if not stack.lists and layout.num_items != page.num_rows:
             raise CorruptFileError(f"the page has {page.num_rows} rows but {layout.num_items} values")
-        needed = 2 + (self._items is not None) + bool(stack.lists)
-        if len(page.buffers) < needed:
-            raise CorruptFileError(f"a mini-block page has {len(page.buffers)} buffers; expected at least {needed}")
+        if len(page.buffers) < self._num_buffers:
+            raise CorruptFileError(
+                f"a mini-block page has {len(page.buffers)} buffers; expected at least {self._num_buffers}"
+            )
         if self._num_dictionary_items > _MAX_DICTIONARY_ITEMS:
             raise CorruptFileError(f"the page says that its dictionary has {self._num_dictionary_items} items")
         if layout.num_buffers != self._values.num_buffers or layout.num_buffers > _MAX_VALUE_BUFFERS:
@@ -213,13 +215,7 @@ class MiniBlockPage:
 
     def _search_ranges(self) -> list[ByteRange]:
         """Return the locations of the chunk table, the dictionary and the repetition index."""
-        buffers = self._page.buffers
-        wanted = [buffers[0]]
-        if self._items is not None:
-            wanted.append(buffers[2])
-        if self._stack.lists:
-            wanted.append(buffers[3 if self._items is not None else 2])
-        return wanted
+        return [self._page.buffers[0], *self._page.buffers[2 : self._num_buffers]]
 
     def _parse_search(self, parts: Sequence[Bytes]) -> _Search:
         dictionary = None
@@ -247,8 +243,7 @@ class MiniBlockPage:
 
     def decode_together(self, pages: Sequence[PlacedPage], data: Bytes) -> DecodedRows:
         """Decode whole pages that share the layout of this one, except its number of values; see `together`."""
-        needed = 2 + (self._items is not None) + bool(self._stack.lists)
-        if any(len(page.buffers) < needed for page in pages):
+        if any(len(page.buffers) < self._num_buffers for page in pages):
             raise NotSupportedError("these pages cannot be decoded at once")
         num_values = [page.layout.mini_block_layout.num_items for page in pages]
         num_rows = [page.num_rows for page in pages]

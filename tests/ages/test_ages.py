@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import lance_format
 from lance_format import NotSupportedError
 from lance_format.file import LanceFileReader
 from tests.ages import write_by_release
+from tests.arrays import same_values
 
 _ROOT = Path(__file__).parents[2]
 _ENVIRONMENTS = sorted(path.name for path in _ROOT.glob(".venv-pylance-*"))
@@ -94,16 +94,5 @@ def _check_answers(path: Path) -> None:
 
 
 def _assert_same(found: pa.Table, expected: pa.Table) -> None:
-    assert found.schema.names == expected.schema.names
-    for name in expected.schema.names:
-        ours, theirs = found[name].combine_chunks(), expected[name].combine_chunks()
-        assert ours.type == theirs.type, name
-        assert ours.equals(theirs) or _with_equal_nans(ours.to_pylist()) == _with_equal_nans(theirs.to_pylist()), name
-
-
-def _with_equal_nans(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_with_equal_nans(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _with_equal_nans(item) for key, item in value.items()}
-    return "nan" if isinstance(value, float) and math.isnan(value) else value
+    assert (found.schema.names, found.schema.types) == (expected.schema.names, expected.schema.types)
+    assert same_values(found, expected)

@@ -68,13 +68,11 @@ class SearchTarget:
             raise NotSupportedError(
                 f"the parts of index {parts[0].name!r} make tokens by different rules; make it again"
             )
+        used = [(index, found) for index, found in zip(parts, facts, strict=True) if found.is_used]
         if any(index.name == FRAGMENT_REUSE_INDEX for index in table.manifest.indices):
-            parts, facts = [], []  # Rows have moved since, so that the index names them by former addresses.
-        parts = [index for index, found in zip(parts, facts, strict=True) if found.is_used]
-        facts = [found for found in facts if found.is_used]
-        numbers = zip(parts, facts, strict=True)
-        partitions = tuple(Partition(table, index, number) for index, found in numbers for number in found.partitions)
-        covered = np.concatenate([np.zeros(0, np.int64), *(index.covered_ids() for index in parts)])
+            used = []  # Rows have moved since, so that the index names them by former addresses.
+        partitions = tuple(Partition(table, index, number) for index, found in used for number in found.partitions)
+        covered = np.concatenate([np.zeros(0, np.int64), *(index.covered_ids() for index, _ in used)])
         fragments = table.manifest.fragments
         others = np.flatnonzero(~np.isin(fragments.columns.ids, covered))
         return cls(
