@@ -9,11 +9,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lance_format.data_block import Bytes, Counts, places_of
+from lance_format.data_block import Bytes, Counts, places_of, starts_of
 from lance_format.errors import CorruptFileError
 from lance_format.kernels.pages import mini_block as kernels
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.structural.page import RowSelection
+
+_SHARED_WORDS = 4096
+"""Maximum number of words of pages whose tables share memory, all of which one of them keeps alive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class ChunkTable:
     @property
     def size_bytes(self) -> int:
         """Size in memory."""
-        return sum(part.nbytes for part in (self.offsets, self.num_values, self.first_rows, self.ended_rows))
+        return 32 * self.num_values.size + 16
 
     def chunks_of(self, rows: RowSelection) -> Counts:
         """Return the chunks that hold the rows, ascending, each once."""
@@ -103,21 +106,19 @@ def pick_rows(tables: Sequence[ChunkTable], chunks_begin: Sequence[int], rows: S
     """
     if len(tables) == 1:
         return _pick_of_page(tables[0], chunks_begin[0], rows[0])
-    first_rows, counted, begins, ends, base = [], [], [], [], 0
-    for table, start, own in zip(tables, chunks_begin, rows, strict=True):
-        first_rows.append(table.first_rows[:-1] + base)
-        counted.append(own + base)
-        begins.append(table.offsets[:-1] + start)
-        ends.append(table.offsets[1:] + start)
-        base += int(table.first_rows[-1])
-    first_rows.append(np.array([base]))
-    wanted = np.concatenate(counted)
-    chunks, numbers, within = np.empty((3, wanted.size), np.int64)
-    count = kernels.find_rows(wanted, np.concatenate(first_rows), chunks, numbers, within)
-    found = chunks[:count]
-    num_values = np.concatenate([table.num_values for table in tables])[found]
+    num_values = np.concatenate([table.num_values for table in tables])
+    first_rows = np.zeros(num_values.size + 1, np.int64)
+    np.cumsum(num_values, out=first_rows[1:])
+    num_chunks = [table.num_values.size for table in tables]
+    bases = first_rows[starts_of(np.array(num_chunks, np.int64))]
     num_rows = [own.size for own in rows]
-    return PickedRows(np.concatenate(begins)[found], np.concatenate(ends)[found], num_values, numbers, within, num_rows)
+    wanted = np.concatenate(rows) + bases.repeat(num_rows)
+    chunks, numbers, within = np.empty((3, wanted.size), np.int64)
+    found = chunks[: kernels.find_rows(wanted, first_rows, chunks, numbers, within)]
+    moved = np.array(chunks_begin, np.int64).repeat(num_chunks)[found]
+    begins = np.concatenate([table.offsets[:-1] for table in tables])[found] + moved
+    ends = np.concatenate([table.offsets[1:] for table in tables])[found] + moved
+    return PickedRows(begins, ends, num_values[found], numbers, within, num_rows)
 
 
 def _pick_of_page(table: ChunkTable, chunks_begin: int, rows: Counts) -> PickedRows:
@@ -125,6 +126,52 @@ def _pick_of_page(table: ChunkTable, chunks_begin: int, rows: Counts) -> PickedR
     found = chunks[: kernels.find_rows(rows, table.first_rows, chunks, numbers, within)]
     begins, ends = table.offsets[found] + chunks_begin, table.offsets[found + 1] + chunks_begin
     return PickedRows(begins, ends, table.num_values[found], numbers, within, [rows.size])
+
+
+def parse_tables(
+    words: Sequence[Bytes], word_bytes: int, chunk_bytes: Sequence[int], num_values: Sequence[int]
+) -> list[ChunkTable]:
+    """Return the chunk tables of pages where every value is a row; small ones of several share memory.
+
+    Parameters
+    ----------
+    words : sequence of uint8[…]
+        The words of each page.
+    word_bytes : int
+        2 or 4.
+    chunk_bytes, num_values : sequence of int
+        For each page, the size of its chunks, and the number of its values.
+
+    Raises
+    ------
+    CorruptFileError
+        If the words of a page contradict it.
+    """
+    table_bytes = [part.size for part in words]
+    if len(words) > 1 and sum(table_bytes) > _SHARED_WORDS * word_bytes:
+        pages = zip(words, chunk_bytes, num_values, strict=True)
+        return [parse_tables([part], word_bytes, [size], [count])[0] for part, size, count in pages]
+    sizes, counts = measure_chunks(
+        words[0] if len(words) == 1 else np.concatenate(words),
+        word_bytes,
+        np.array(table_bytes, np.int64),
+        np.array(chunk_bytes, np.int64),
+        np.array(num_values, np.int64),
+    )
+    per_page = [size // word_bytes for size in table_bytes]
+    # Each page has one offset and one first row more than it has chunks.
+    places = np.arange(1, counts.size + 1) + np.arange(len(words)).repeat(per_page)
+    bounds = np.zeros((2, counts.size + len(words)), np.int64)
+    for bound, summed in zip(bounds, (sizes, counts), strict=True):
+        ends = summed.cumsum()
+        bound[places] = ends - (ends - summed)[starts_of(np.array(per_page, np.int64))].repeat(per_page)
+    found, start = [], 0
+    for page, size in enumerate(per_page):
+        stop = start + size
+        offsets, first_rows = bounds[:, start + page : stop + page + 1]
+        found.append(ChunkTable(offsets, counts[start:stop], first_rows, first_rows[1:]))
+        start = stop
+    return found
 
 
 def measure_chunks(

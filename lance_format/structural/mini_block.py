@@ -20,14 +20,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Generator, Hashable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
 from lance_format.byte_io import ByteRange
-from lance_format.compression.codec import Context, Decompressor, pick
+from lance_format.compression.codec import Decompressor, pick
 from lance_format.compression.fsst import FsstDecompressor, pick_from_pages
-from lance_format.compression.registry import parse_decompressor
 from lance_format.data_block import (
     BufferSlices,
     Bytes,
@@ -44,11 +43,11 @@ from lance_format.kernels.pages import levels as level_kernels
 from lance_format.kernels.pages import mini_block as kernels
 from lance_format.kernels.pages.mini_block import ALIGNMENT
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.lazy_properties import cached_property
 from lance_format.proto import encodings_pb2
-from lance_format.structural.chunk_table import ChunkTable, PickedRows, measure_chunks, pick_rows
+from lance_format.structural.chunk_table import ChunkTable, PickedRows, measure_chunks, parse_tables, pick_rows
 from lance_format.structural.indexed_values import decompress_items, index_into, index_into_several, reading_items
-from lance_format.structural.layers import LayerStack, Levels
+from lance_format.structural.layers import Levels
+from lance_format.structural.mini_block_layout import MAX_DICTIONARY_ITEMS, parse_layout
 from lance_format.structural.page import (
     DecodedRows,
     PageDescription,
@@ -62,9 +61,6 @@ from lance_format.structural.page import (
 from lance_format.structural.rep_def import LevelPair, check_levels
 from lance_format.structural.row_index import parse_repetition_index, select_rows
 
-_MAX_VALUE_BUFFERS = 16
-_MAX_REPETITION_DEPTH = 1000
-_MAX_DICTIONARY_ITEMS = 2**32
 _MAX_VALUES_TOGETHER = 2**20
 _MAX_DICTIONARY_BYTES_TOGETHER = 16 * 1024  # Dictionaries of pages whose rows are read together are copied.
 _MAX_ITEM_BYTES_TOGETHER = 16 * 1024 * 1024
@@ -106,80 +102,51 @@ class MiniBlockPage:
 
     def __init__(self, layout: encodings_pb2.MiniBlockLayout, page: PageDescription) -> None:
         self._page = page
-        self._layout = layout
-        self._word_bytes = 4 if page.large_chunks else 2
-        self._stack = LayerStack.parse(layout.layers)
-        self._num_values = layout.num_items
-        self._depth = layout.repetition_index_depth
-        self._num_dictionary_items = layout.num_dictionary_items
-        self._values = parse_decompressor(layout.value_compression, Context.MINI_BLOCK)
-        self._repetition = _parse_levels(layout, "rep_compression")
-        self._definition = _parse_levels(layout, "def_compression")
-        self._items: Decompressor | None = None
-        if layout.HasField("dictionary"):
-            self._items = parse_decompressor(layout.dictionary, Context.BLOCK)
-        self._num_buffers = 2 + (self._items is not None) + bool(self._stack.lists)
-        self._check(layout)
-
-    def _check(self, layout: encodings_pb2.MiniBlockLayout) -> None:
-        page, stack = self._page, self._stack
-        if page.large_chunks and not layout.has_large_chunk:
+        self._layout = found = parse_layout(layout)
+        if page.large_chunks and not found.has_large_chunks:
             raise NotSupportedError(
                 "chunk words have 16 bits, as in files of 2.2 that pylance 1 and older wrote before that version was"
                 " stable: read the file there, and write it as 2.1"
             )
-        if layout.has_large_chunk != page.large_chunks:
+        if found.has_large_chunks != page.large_chunks:
             raise CorruptFileError("the width of the page's chunk words is not that of the file's version")
-        if bool(stack.lists) != (self._repetition is not None) or bool(stack.lists) != bool(self._depth):
-            raise CorruptFileError("the page has repetition levels without lists, or lists without them")
-        if self._depth > _MAX_REPETITION_DEPTH:
-            raise CorruptFileError(f"the repetition index has depth {self._depth}")
-        if not stack.lists and layout.num_items != page.num_rows:
-            raise CorruptFileError(f"the page has {page.num_rows} rows but {layout.num_items} values")
-        if len(page.buffers) < self._num_buffers:
+        if not found.stack.lists and found.num_values != page.num_rows:
+            raise CorruptFileError(f"the page has {page.num_rows} rows but {found.num_values} values")
+        if len(page.buffers) < found.num_buffers:
             raise CorruptFileError(
-                f"a mini-block page has {len(page.buffers)} buffers; expected at least {self._num_buffers}"
-            )
-        if self._num_dictionary_items > _MAX_DICTIONARY_ITEMS:
-            raise CorruptFileError(f"the page says that its dictionary has {self._num_dictionary_items} items")
-        if layout.num_buffers != self._values.num_buffers or layout.num_buffers > _MAX_VALUE_BUFFERS:
-            raise CorruptFileError(
-                f"chunks have {layout.num_buffers} value buffers; their encoding has {self._values.num_buffers}"
+                f"a mini-block page has {len(page.buffers)} buffers; expected at least {found.num_buffers}"
             )
 
     @property
     def rows_at_once(self) -> int:
         """See `Page`; assumes that compressed pages were written from some tens of MiB, as by all known writers."""
-        item_bytes = self._page.buffers[2].size / max(self._num_dictionary_items, 1) if self._items is not None else 0
+        item_bytes = 0.0
+        if self._layout.items is not None:
+            item_bytes = self._page.buffers[2].size / max(self._layout.num_dictionary_items, 1)
         return rows_within_answer(self._page.buffers[1].size / max(self._page.num_rows, 1) + item_bytes)
 
     @property
     def num_items(self) -> int | None:
         """Number of items of the dictionary; None if there is none."""
-        return None if self._items is None else self._num_dictionary_items
+        return None if self._layout.items is None else self._layout.num_dictionary_items
 
-    @cached_property
+    @property
     def form(self) -> Hashable:
         """Properties that `plan_single_rows` wants pages to share; None if the rows of this one are read alone."""
-        dictionary_bytes = self._page.buffers[2].size if self._items is not None else 0
-        if self._stack.lists or dictionary_bytes > _MAX_DICTIONARY_BYTES_TOGETHER:
+        dictionary_bytes = self._page.buffers[2].size if self._layout.items is not None else 0
+        if self._layout.stack.lists or dictionary_bytes > _MAX_DICTIONARY_BYTES_TOGETHER:
             return None
-        shared = encodings_pb2.MiniBlockLayout.FromString(self._layout.SerializeToString())
-        shared.ClearField("num_items")
-        shared.ClearField("num_dictionary_items")
-        if shared.value_compression.HasField("fsst"):
-            shared.value_compression.fsst.ClearField("symbol_table")
-        return shared.SerializeToString()
+        return self._layout.form
 
     @property
     def range_form(self) -> Hashable:
         """Properties that `plan_ranges` wants pages to share; None if the ranges of this one are read alone."""
-        own = self._items is not None or isinstance(self._values, FsstDecompressor)
+        own = self._layout.items is not None or isinstance(self._layout.values, FsstDecompressor)
         return None if own else self.form
 
     def plan(self, rows: RowSelection) -> Plan:
         """Plan the reading of some rows; see `Page`. A whole page is one read, and adds nothing to the cache."""
-        if not isinstance(rows, range) and not self._stack.lists:
+        if not isinstance(rows, range) and not self._layout.stack.lists:
             return (yield from plan_single_rows([self], [rows], [0]))
         search = self._page.cache.get()
         if not isinstance(search, _Search) and isinstance(rows, range) and len(rows) == self._page.num_rows:
@@ -195,14 +162,14 @@ class MiniBlockPage:
         dictionary = search.dictionary
         reader = None
         if dictionary is not None and not self._page.keeps_dictionaries:
-            reader = reading_items(self._values, dictionary)
+            reader = reading_items(self._layout.values, dictionary)
         values, levels, num_levels = self._decode(data, starts, sizes, counts, reader)
-        if self._stack.lists:
-            decoded = select_rows(values, levels, self._stack, rows, table.first_rows, num_levels, chunks)
+        if self._layout.stack.lists:
+            decoded = select_rows(values, levels, self._layout.stack, rows, table.first_rows, num_levels, chunks)
         else:
             assert isinstance(rows, range)
             start, stop = rows.start - int(table.first_rows[chunks[0]]), rows.stop - int(table.first_rows[chunks[0]])
-            decoded = DecodedRows(values.slice(start, stop), levels.select(start, stop), self._stack)
+            decoded = DecodedRows(values.slice(start, stop), levels.select(start, stop), self._layout.stack)
         if dictionary is None or reader is not None or decoded.values is None:
             return decoded
         return dataclasses.replace(decoded, values=index_into(dictionary, decoded.values))
@@ -215,39 +182,34 @@ class MiniBlockPage:
 
     def _search_ranges(self) -> list[ByteRange]:
         """Return the locations of the chunk table, the dictionary and the repetition index."""
-        return [self._page.buffers[0], *self._page.buffers[2 : self._num_buffers]]
+        return [self._page.buffers[0], *self._page.buffers[2 : self._layout.num_buffers]]
 
-    def _parse_search(self, parts: Sequence[Bytes]) -> _Search:
+    def _parse_search(self, parts: Sequence[Bytes], table: ChunkTable | None = None) -> _Search:
+        """Parse what finds rows, given its bytes, and its chunk table if that is parsed."""
+        layout = self._layout
         dictionary = None
-        if self._items is not None:
-            dictionary = detached(decompress_items(self._items, parts[1], self._num_dictionary_items))
-        return _Search(self._parse_table(parts[0], parts[-1] if self._stack.lists else None), dictionary)
+        if layout.items is not None:
+            dictionary = detached(decompress_items(layout.items, parts[1], layout.num_dictionary_items))
+        if table is None:
+            (table,) = self._parse_tables([self], [parts[0]])
+        if layout.stack.lists:
+            num_chunks, num_rows = table.num_values.size, self._page.num_rows
+            first_rows, ended = parse_repetition_index(parts[-1], layout.depth, num_chunks, num_rows)
+            table = ChunkTable(table.offsets, table.num_values, first_rows, ended)
+        return _Search(table, dictionary)
 
-    def _parse_table(self, buffer: Bytes, repetition_index: Bytes | None) -> ChunkTable:
-        sizes, num_values = measure_chunks(
-            buffer,
-            self._word_bytes,
-            np.array([buffer.size], np.int64),
-            np.array([self._page.buffers[1].size], np.int64),
-            np.array([self._num_values], np.int64),
-        )
-        offsets = np.zeros(sizes.size + 1, np.int64)
-        np.cumsum(sizes, out=offsets[1:])
-        if repetition_index is not None:
-            rows = self._page.num_rows
-            first_rows, ended = parse_repetition_index(repetition_index, self._depth, sizes.size, rows)
-        else:
-            first_rows = np.zeros(sizes.size + 1, np.int64)
-            ended = np.cumsum(num_values, out=first_rows[1:])
-        return ChunkTable(offsets, num_values, first_rows, ended)
+    def _parse_tables(self, pages: Sequence[MiniBlockPage], words: Sequence[Bytes]) -> list[ChunkTable]:
+        """Return the chunk tables of pages of the form of this one, whose rows are counted as if there were no lists."""
+        num_values = [page._layout.num_values for page in pages]
+        return parse_tables(words, self._layout.word_bytes, [page._page.buffers[1].size for page in pages], num_values)
 
     def decode_together(self, pages: Sequence[PlacedPage], data: Bytes) -> DecodedRows:
         """Decode whole pages that share the layout of this one, except its number of values; see `together`."""
-        if any(len(page.buffers) < self._num_buffers for page in pages):
+        if any(len(page.buffers) < self._layout.num_buffers for page in pages):
             raise NotSupportedError("these pages cannot be decoded at once")
         num_values = [page.layout.mini_block_layout.num_items for page in pages]
         num_rows = [page.num_rows for page in pages]
-        if not self._stack.lists and num_values != num_rows:
+        if not self._layout.stack.lists and num_values != num_rows:
             raise CorruptFileError("a page has another number of values than of rows")
         if sum(num_values) > _MAX_VALUES_TOGETHER:
             raise NotSupportedError("these pages cannot be decoded at once")
@@ -256,7 +218,7 @@ class MiniBlockPage:
         table_bytes = extents[:, 0, 1]
         tables = np.concatenate([data[start : start + size] for start, size in extents[:, 0].tolist()])
         sizes, counts = measure_chunks(
-            tables, self._word_bytes, table_bytes, extents[:, 1, 1], np.array(num_values, np.int64)
+            tables, self._layout.word_bytes, table_bytes, extents[:, 1, 1], np.array(num_values, np.int64)
         )
         per_page = table_bytes // (tables.size // sizes.size)
         firsts = starts_of(per_page)
@@ -265,28 +227,28 @@ class MiniBlockPage:
         if (starts % ALIGNMENT).any():
             raise NotSupportedError("these pages cannot be decoded at once")
         values, levels, num_levels = self._decode(data, starts, sizes, counts)
-        if self._items is not None:
+        if self._layout.items is not None:
             values = index_into_several(self._items_of(pages, data), values, np.add.reduceat(counts, firsts).tolist())
         if levels.repetition is not None:
             begins = starts_of(np.add.reduceat(num_levels, firsts))
-            starts_row = levels.repetition == self._stack.max_repetition
+            starts_row = levels.repetition == self._layout.stack.max_repetition
             if (np.diff(begins, append=starts_row.size) < 1).any() or not starts_row[begins].all():
                 raise CorruptFileError("a page begins within a row")
             if np.add.reduceat(starts_row, begins, dtype=np.int64).tolist() != num_rows:
                 raise CorruptFileError("the levels of a page have another number of rows")
-        return DecodedRows(values, levels, self._stack)
+        return DecodedRows(values, levels, self._layout.stack)
 
     def _items_of(self, pages: Sequence[PlacedPage], data: Bytes) -> list[DataBlock]:
         """Return the dictionary of each page; see `decode_together`."""
-        assert self._items is not None
+        assert self._layout.items is not None
         dictionaries: list[DataBlock] = []
         left = _MAX_ITEM_BYTES_TOGETHER
         for page in pages:
             start, size = page.base + page.buffers[2].offset, page.buffers[2].size
             count = page.layout.mini_block_layout.num_dictionary_items
-            if size > _MAX_DICTIONARY_BYTES_TOGETHER or count > _MAX_DICTIONARY_ITEMS:
+            if size > _MAX_DICTIONARY_BYTES_TOGETHER or count > MAX_DICTIONARY_ITEMS:
                 raise NotSupportedError("these pages cannot be decoded at once")
-            dictionaries.append(decompress_items(self._items, aligned(data[start : start + size]), count))
+            dictionaries.append(decompress_items(self._layout.items, aligned(data[start : start + size]), count))
             left -= memory_bytes(dictionaries[-1])
             if left < 0:
                 raise NotSupportedError("these pages cannot be decoded at once")
@@ -316,34 +278,35 @@ class MiniBlockPage:
             Those of the picked rows.
         """
         num_chunks = len(chunk_sizes)
-        rows = 2 + self._values.num_buffers
+        rows = 2 + self._layout.values.num_buffers
         sizes = np.zeros((rows, num_chunks), np.int64)
-        sizes[0] = -1 if self._repetition is None else 0
-        sizes[1] = -1 if self._definition is None else 0
+        sizes[0] = -1 if self._layout.repetition is None else 0
+        sizes[1] = -1 if self._layout.definition is None else 0
         starts = np.zeros((rows, num_chunks), np.int64)
         num_levels = np.zeros(num_chunks, np.int64)
-        found = kernels.parse_headers(data, chunk_starts, chunk_sizes, self._word_bytes, num_levels, starts, sizes)
+        word_bytes = self._layout.word_bytes
+        found = kernels.parse_headers(data, chunk_starts, chunk_sizes, word_bytes, num_levels, starts, sizes)
         if found < 0:
             raise CorruptFileError(f"the buffers of chunk {-1 - found} do not fit into it")
         slices = [BufferSlices(data, starts[row], sizes[row]) for row in range(2, rows)]
-        reader = reader or self._values
+        reader = reader or self._layout.values
         values = reader.decompress(slices, counts) if picked is None else _pick(pages, slices, picked)
-        if self._repetition is None and self._definition is None:
+        if self._layout.repetition is None and self._layout.definition is None:
             return values, LevelPair(None, None, values.num_values), counts
         levels = LevelPair(
-            _decode_levels(self._repetition, BufferSlices(data, starts[0], sizes[0]), num_levels),
-            _decode_levels(self._definition, BufferSlices(data, starts[1], sizes[1]), num_levels),
+            _decode_levels(self._layout.repetition, BufferSlices(data, starts[0], sizes[0]), num_levels),
+            _decode_levels(self._layout.definition, BufferSlices(data, starts[1], sizes[1]), num_levels),
             int(num_levels.sum()),
         )
-        check_levels(levels, self._stack)
+        check_levels(levels, self._layout.stack)
         self._check_counts(levels, num_levels, counts)
         return values, levels if picked is None else levels.take(picked.positions), num_levels
 
     def _check_counts(self, levels: LevelPair, num_levels: Counts, counts: Counts) -> None:
         found = num_levels
-        if levels.definition is not None and self._stack.max_visible < self._stack.max_definition:
+        if levels.definition is not None and self._layout.stack.max_visible < self._layout.stack.max_definition:
             found = np.empty_like(counts)
-            level_kernels.count_visible(levels.definition, self._stack.max_visible, num_levels, found)
+            level_kernels.count_visible(levels.definition, self._layout.stack.max_visible, num_levels, found)
         wrong = found != counts
         if wrong.any():
             raise CorruptFileError("a chunk has another number of visible levels than of values")
@@ -371,7 +334,7 @@ def plan_single_rows(pages: Sequence[MiniBlockPage], rows: Sequence[Counts], bas
     dictionaries = [search.dictionary for search in searches if search.dictionary is not None]
     if dictionaries:
         values = index_into_several(dictionaries, values, picked.num_rows)
-    return DecodedRows(values, levels, pages[0]._stack)
+    return DecodedRows(values, levels, pages[0]._layout.stack)
 
 
 def plan_ranges(pages: Sequence[MiniBlockPage], rows: Sequence[range]) -> RangesPlan:
@@ -409,39 +372,36 @@ def plan_ranges(pages: Sequence[MiniBlockPage], rows: Sequence[range]) -> Ranges
     extents = merge_extents(0, begin, end)
     data = aligned(extents.join((yield extents.ranges)))
     values, levels, _ = pages[0]._decode(data, extents.positions, end - begin, np.concatenate(counts))
-    return DecodedRows(values, levels, pages[0]._stack), starts
+    return DecodedRows(values, levels, pages[0]._layout.stack), starts
 
 
 def _pick(pages: Sequence[MiniBlockPage], buffers: Sequence[BufferSlices], picked: PickedRows) -> ValueBlock:
     """Return the values of rows of pages of one form."""
     places = buffers, picked.num_values, picked.chunks, picked.within
-    with_symbols = [page._values for page in pages if isinstance(page._values, FsstDecompressor)]
+    with_symbols = [page._layout.values for page in pages if isinstance(page._layout.values, FsstDecompressor)]
     if len(with_symbols) > 1:
         return pick_from_pages(with_symbols, picked.num_rows, *places)
-    return pick(pages[0]._values, *places)
+    return pick(pages[0]._layout.values, *places)
 
 
 def _search(pages: Sequence[MiniBlockPage], bases: Sequence[int]) -> _Searching:
     """Return what finds rows in pages; what is not cached is read together, and cached."""
-    found: list[_Search] = []
-    known = [page._page.cache.get() for page in pages]
-    wanted = [
-        []
-        if isinstance(search, _Search)
-        else [ByteRange(base + offset, size) for offset, size in page._search_ranges()]
-        for page, search, base in zip(pages, known, bases, strict=True)
-    ]
-    parts = iter((yield list(itertools.chain(*wanted))) if any(wanted) else ())
-    for page, search, ranges in zip(pages, known, wanted, strict=True):
-        if not isinstance(search, _Search):
-            search = page._parse_search([next(parts) for _ in ranges])
-            page._page.cache.put(search, search.size_bytes)
-        found.append(search)
-    return found
-
-
-def _parse_levels(layout: encodings_pb2.MiniBlockLayout, name: str) -> Decompressor | None:
-    return parse_decompressor(getattr(layout, name), Context.BLOCK) if layout.HasField(name) else None
+    found = [page._page.cache.get() for page in pages]
+    lacking = [number for number, search in enumerate(found) if not isinstance(search, _Search)]
+    if lacking:
+        wanted = [pages[number]._search_ranges() for number in lacking]
+        moved = [
+            [ByteRange(bases[number] + offset, size) for offset, size in ranges]
+            for number, ranges in zip(lacking, wanted, strict=True)
+        ]
+        arrived = iter((yield list(itertools.chain(*moved))))
+        parts = [[next(arrived) for _ in ranges] for ranges in wanted]
+        some = [pages[number] for number in lacking]
+        tables = some[0]._parse_tables(some, [words for words, *_ in parts])
+        for number, own, table in zip(lacking, parts, tables, strict=True):
+            search = found[number] = pages[number]._parse_search(own, table)
+            pages[number]._page.cache.put(search, search.size_bytes)
+    return cast("list[_Search]", found)
 
 
 def _decode_levels(decompressor: Decompressor | None, slices: BufferSlices, counts: Counts) -> Levels | None:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from lance_format.byte_io import ByteRange
 from lance_format.data_block import Counts
 from lance_format.file.container.column_metadata import ColumnMetadata, PageMetadata
 from lance_format.file.container.search_cache import CacheSlot, Key, SearchCache
@@ -42,7 +43,7 @@ class ColumnPages:
     def __init__(self, column: ColumnMetadata, cache: SearchCache, key: Key) -> None:
         self.column = column
         self.metadata: list[PageMetadata] = column.pages
-        ends = itertools.accumulate((page.num_rows for page in self.metadata), initial=0)
+        ends = itertools.accumulate([page.num_rows for page in self.metadata], initial=0)
         self.first_items: Counts = np.array(list(ends), np.int64)
         self._cache = cache
         self._key = key
@@ -53,6 +54,18 @@ class ColumnPages:
     def size_bytes(self) -> Counts:
         """Size of the buffers of each page in the file, `int64[num_pages]`."""
         return np.array([sum([size for _, size in page.buffers]) for page in self.metadata], np.int64)
+
+    def extent(self, index: int) -> ByteRange | None:
+        """Return the bytes of the file that contain a page and little else; None if there is no such range."""
+        buffers = self.metadata[index].buffers
+        if not buffers:
+            return None
+        start, end = buffers[0].offset, 0
+        num_bytes = 0
+        for offset, size in buffers:
+            start, end = min(start, offset), max(end, offset + size)
+            num_bytes += size
+        return ByteRange(start, end - start) if end - start <= 2 * num_bytes else None
 
     def memory_bytes(self, serialized_bytes: int) -> int:
         """Estimate the memory of the column with all of its pages parsed."""

@@ -119,7 +119,6 @@ class ColumnReader:
     def __init__(self, pages: LeafPages) -> None:
         self.leaf = pages.leaf
         self.pages = pages
-        self._most_rows = rows_within_answer(self.leaf.slot_bytes)  # Nulls have no bytes in the page.
         self.first_rows: Counts = pages.first_rows
 
     @cached_property
@@ -131,6 +130,8 @@ class ColumnReader:
     @cached_property
     def most_row_bytes(self) -> float:
         """The maximum of `row_bytes`."""
+        if self.first_rows.size == 2:  # Spares the calls for arrays of one page.
+            return max(self.pages.size_bytes.item() / max(self.first_rows.item(1), 1), self.leaf.slot_bytes)
         return float(self.row_bytes.max(initial=0))
 
     @property
@@ -145,7 +146,8 @@ class ColumnReader:
 
     def _rows_at_once(self, index: int) -> int:
         """Return how many rows of a page one answer may hold."""
-        return max(1, min(self._most_rows, self.pages.rows_at_once(index)))
+        most_rows = rows_within_answer(self.leaf.slot_bytes)  # Nulls have no bytes in the page.
+        return max(1, min(most_rows, self.pages.rows_at_once(index)))
 
     def _plan(self, index: int, rows: RowSelection, result_bytes: float) -> RowsPlan:
         return self._named(self.pages.plan(index, rows), [index], result_bytes)

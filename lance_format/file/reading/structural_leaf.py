@@ -48,6 +48,7 @@ class StructuralLeaf:
         self.leaf = leaf
         self._pages = pages
         self._large_chunks = version.has_large_chunks
+        self._parsed: dict[int, Page] = {}
         self._items_per_row = leaf.items_per_row
         self.first_rows: Counts = pages.first_items
         if self._items_per_row > 1:
@@ -62,11 +63,7 @@ class StructuralLeaf:
 
     def extent(self, index: int) -> ByteRange | None:
         """See `LeafPages`."""
-        buffers = self._pages.metadata[index].buffers
-        if not buffers:
-            return None
-        start, end = min([offset for offset, _ in buffers]), max([offset + size for offset, size in buffers])
-        return ByteRange(start, end - start) if end - start <= 2 * self._pages.size_bytes[index] else None
+        return self._pages.extent(index)
 
     def rows_at_once(self, index: int) -> int:
         """See `LeafPages`."""
@@ -126,7 +123,10 @@ class StructuralLeaf:
         return expand_ranges(rows * self._items_per_row, (rows + 1) * self._items_per_row)
 
     def _page(self, index: int) -> Page:
-        return self._pages.page(index, self.leaf.shape, self._parse)
+        page = self._parsed.get(index)
+        if page is None:
+            page = self._parsed[index] = self._pages.page(index, self.leaf.shape, self._parse)
+        return page
 
     def _parse(self, metadata: PageMetadata, cache: CacheSlot) -> Page:
         assert isinstance(metadata.layout, encodings_pb2.PageLayout)
