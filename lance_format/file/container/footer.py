@@ -229,7 +229,7 @@ def _parse_tables(
     return columns, tuple(listed)
 
 
-@parsed_once(16)
+@parsed_once(16, max_bytes=128 * 1024)
 def _parse_descriptor(data: bytes) -> tuple[Schema, int, Mapping[bytes, bytes]]:
     """Return the schema without the locations of statistics, the number of rows, and these locations."""
     descriptor = _parse_message(data)

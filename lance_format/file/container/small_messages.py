@@ -6,15 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-_MAX_BYTES = 4096
-"""Maximum size of a message whose parsed form is kept for other files."""
-
 P = ParamSpec("P")
 R = TypeVar("R")
 _Parse = Callable[Concatenate[bytes, P], R]
 
 
-def parsed_once(num_messages: int) -> Callable[[_Parse[P, R]], _Parse[P, R]]:
+def parsed_once(num_messages: int, max_bytes: int = 4096) -> Callable[[_Parse[P, R]], _Parse[P, R]]:
     """Return a decorator of a function of a message, which keeps what the last small ones were parsed to.
 
     Callers share the result, and must not modify it.
@@ -22,7 +19,9 @@ def parsed_once(num_messages: int) -> Callable[[_Parse[P, R]], _Parse[P, R]]:
     Parameters
     ----------
     num_messages : int
-        Number of messages that are kept.
+        Number of messages whose parsed form is kept for other files.
+    max_bytes : int
+        Maximum size of such a message.
     """
 
     def remember(parse: _Parse[P, R]) -> _Parse[P, R]:
@@ -30,7 +29,7 @@ def parsed_once(num_messages: int) -> Callable[[_Parse[P, R]], _Parse[P, R]]:
 
         @functools.wraps(parse)
         def parse_message(data: bytes, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            found: R = (known if len(data) <= _MAX_BYTES else parse)(data, *args, **kwargs)
+            found: R = (known if len(data) <= max_bytes else parse)(data, *args, **kwargs)
             return found
 
         return parse_message

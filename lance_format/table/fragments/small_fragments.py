@@ -31,13 +31,27 @@ _LEAST_BYTES, _MOST_BYTES = 16 * 1024, 512 * 1024
 Reading all of it costs less than the calls that look for a part.
 """
 
+_MOST_FIELD_BYTES, _MOST_WIDE_BYTES = 16 * 1024, 8 * 1024 * 1024
+"""A fragment may have more bytes if it has so few for each of its fields, up to the latter."""
+
 _WANTED_SHARE = 0.25
 """Share of its columns that are most."""
 
 
-def has_small_files(fragment: FragmentMetadata) -> bool:
-    """Return whether a fragment has few rows and bytes, as far as the table records these."""
-    return 0 < fragment.physical_rows <= _MOST_ROWS and 0 < fragment.known_bytes <= _MOST_BYTES
+def has_small_files(fragment: FragmentMetadata, most_bytes: int = _MOST_BYTES) -> bool:
+    """Return whether a fragment has few rows and bytes, as far as the table records these.
+
+    Parameters
+    ----------
+    fragment : FragmentMetadata
+    most_bytes : int
+        Bytes of a fragment, which one with many fields may exceed.
+    """
+    if not 0 < fragment.physical_rows <= _MOST_ROWS:
+        return False
+    num_fields = sum([len(file.fields) for file in fragment.files])
+    most_bytes = max(most_bytes, min(num_fields * _MOST_FIELD_BYTES, _MOST_WIDE_BYTES))
+    return 0 < fragment.known_bytes <= most_bytes
 
 
 def smallness(schema: Schema) -> Callable[[FragmentReader], bool]:

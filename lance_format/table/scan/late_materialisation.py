@@ -39,8 +39,7 @@ _FEW_ROWS = 16
 """So few rows of a larger fragment were mostly found by an index, and pass: reading all columns at once costs less."""
 
 _SMALL_BYTES = 256 * 1024
-_FEW_COLUMNS = 16
-"""So many columns of a file of this size are read sooner than those of the filter and then the passing rows."""
+"""All columns of a file of this size are read sooner than those of the filter and then the passing rows."""
 
 
 def materialise(
@@ -80,8 +79,7 @@ def materialise(
 def _are_read_sooner(stages: Stages, pace: Pace, fragment: OpenFragment, ranges: RowRanges) -> bool:
     """Return whether all columns of ranges cost less at once: of few rows, or of a small file if one of them passes."""
     stored = fragment.scan.fragment
-    is_small = has_small_files(stored) and stored.known_bytes <= _SMALL_BYTES
-    if is_small and pace.in_most_parts and len(stages.late.fields) <= _FEW_COLUMNS:
+    if pace.in_most_parts and has_small_files(stored, _SMALL_BYTES):
         return True
     return ranges.num_rows <= _FEW_ROWS and not ranges.is_all_of(fragment.scan.physical_rows())
 
