@@ -190,6 +190,8 @@ def _replace(field: Field, form: Callable[[Field, BlobFormat], Field]) -> Field:
     kind = format_of(field)
     if kind is not None:
         return form(field, kind)
+    if not field.children:
+        return field
     children = tuple(_replace(child, form) for child in field.children)
     if all(new is old for new, old in zip(children, field.children, strict=True)):
         return field

@@ -17,7 +17,14 @@ from lance_format.file.reading.column_reader import PageSizes
 from lance_format.file.reading.file_end import Verification
 from lance_format.file.reading.joined_files import take_joined
 from lance_format.file.reading.reader import FileReader
-from lance_format.file.reading.small_files import SmallFile, can_read_together, read_small_files
+from lance_format.file.reading.small_files import (
+    MOST_FIELD_BYTES,
+    MOST_ROWS,
+    MOST_WIDE_BYTES,
+    SmallFile,
+    can_read_together,
+    read_small_files,
+)
 from lance_format.file.standalone.file_metadata import (
     LanceBufferDescriptor,
     LanceColumnMetadata,
@@ -44,6 +51,9 @@ __all__ = [
     "DEFAULT_CACHE_BYTES",
     "ROWS_PER_ZONE",
     "MAX_TAIL_BYTES",
+    "MOST_FIELD_BYTES",
+    "MOST_ROWS",
+    "MOST_WIDE_BYTES",
     "HeldSource",
     "ColumnProjection",
     "FileReader",

@@ -158,6 +158,11 @@ def parse_tables(
         np.array(chunk_bytes, np.int64),
         np.array(num_values, np.int64),
     )
+    if len(words) == 1:
+        offsets, first_rows = np.zeros((2, counts.size + 1), np.int64)
+        sizes.cumsum(out=offsets[1:])
+        counts.cumsum(out=first_rows[1:])
+        return [ChunkTable(offsets, counts, first_rows, first_rows[1:])]
     per_page = [size // word_bytes for size in table_bytes]
     # Each page has one offset and one first row more than it has chunks.
     places = np.arange(1, counts.size + 1) + np.arange(len(words)).repeat(per_page)

@@ -199,7 +199,7 @@ class MiniBlockPage:
         return _Search(table, dictionary)
 
     def _parse_tables(self, pages: Sequence[MiniBlockPage], words: Sequence[Bytes]) -> list[ChunkTable]:
-        """Return the chunk tables of pages of the form of this one, whose rows are counted as if there were no lists."""
+        """Return the chunk tables of pages of the form of this one; rows are counted as if there were no lists."""
         num_values = [page._layout.num_values for page in pages]
         return parse_tables(words, self._layout.word_bytes, [page._page.buffers[1].size for page in pages], num_values)
 

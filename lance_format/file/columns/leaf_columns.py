@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Hashable
 
 import pyarrow as pa
 
@@ -101,6 +102,13 @@ class Leaf:
         """True if each row is one value of fixed width, so that a part of a page costs little more than its share."""
         is_nested = pa.types.is_nested(self.arrow_type) or pa.types.is_dictionary(self.arrow_type)
         return self.shape.bits_per_value is not None and not is_nested and not self.lists and self.items_per_row == 1
+
+    @cached_property
+    def form(self) -> Hashable:
+        """What leaves share whose pages may be decoded as those of one, and sliced; None for one that is read alone."""
+        if pa.types.is_dictionary(self.arrow_type) or self.items_per_row > 1:
+            return None
+        return self.arrow_type, self.shape, tuple([field.logical_type for field in self.path[:-1]])
 
     @cached_property
     def slot_bytes(self) -> float:

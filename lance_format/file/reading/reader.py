@@ -33,6 +33,7 @@ from lance_format.file.reading.contents import describe_bytes
 from lance_format.file.reading.file_end import VERIFIED, FileEnd, Verification, read_end
 from lance_format.file.reading.row_range import RangeScan
 from lance_format.file.reading.single_rows import alike, take_arrays, take_batches
+from lance_format.file.reading.small_files import is_wide, read_wide_file
 from lance_format.file.reading.stored_columns import StoredColumns
 from lance_format.file.reading.structural_leaf import StructuralLeaf
 from lance_format.file.zones.collector import has_order
@@ -155,6 +156,12 @@ class FileReader:
             raise InvalidInputError(
                 f"rows {start} to {stop} in batches of {batch_size}: {self._source.path} has {self.num_rows} rows"
             )
+        if start == 0 and stop == self.num_rows and is_wide(self._source, stop, columns):
+            rows = read_wide_file(self._source, columns, stop)
+            if rows is not None:
+                most = batch_size if batch_bytes is None else batch_bytes * stop // max(rows.nbytes, 1)
+                size = max(1, min(batch_size, most))
+                return (rows.slice(first, size) for first in range(0, stop, size))
         leaves = self.leaves(columns)
         if not self._source.request_shape.reads_ahead and alike(list(itertools.chain(*leaves)), stop - start):
             return take_batches(self._source, self._batches(columns, leaves), np.arange(start, stop), batch_size)

@@ -94,12 +94,12 @@ def alike(leaves: Sequence[ColumnReader], num_rows: int) -> list[list[int]]:
         return []
     groups: dict[Hashable, list[int]] = {}
     for position, column in enumerate(leaves):
-        if isinstance(column.pages, StructuralLeaf | StackedLeaf) and len(column.leaf.path) == 1:
+        if isinstance(column.pages, StructuralLeaf | StackedLeaf) and column.leaf.form is not None:
             form = None
             with contextlib.suppress(CorruptFileError, NotSupportedError):
                 form = column.pages.form(0)
             if form is not None:
-                groups.setdefault((column.leaf.arrow_type, column.leaf.shape, form), []).append(position)
+                groups.setdefault((column.leaf.form, form), []).append(position)
     return [group for group in groups.values() if len(group) >= _LEAST_ALIKE]
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_format.arrow_rows import take_rows
+from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.data_block import Bytes, starts_of
 from lance_format.errors import CorruptFileError, LanceError, NotSupportedError
 from lance_format.file.columns.assembly import build_leaf, bytes_of_strings, merge
@@ -44,12 +45,24 @@ _Column: TypeAlias = tuple[Sequence[PageMetadata], bytes | None]
 _Pages: TypeAlias = tuple[Sequence[_Column], bool]
 """The wanted columns of a file, and whether its chunk tables have large words."""
 
+MOST_ROWS = 32 * 1024
+"""Maximum number of rows of a small file."""
+
+MOST_FIELD_BYTES, MOST_WIDE_BYTES = 48 * 1024, 16 * 1024 * 1024
+"""A file is small as well that has so few bytes for each of its fields, up to the latter."""
+
+_LEAST_COLUMNS = 8
+"""Fewer columns of a file cost little to look for."""
+
+_LEAST_SLICE_ROWS = 64
+"""From so many rows of a page on, on average, copying pages costs less than copying rows."""
+
 _ALIGNMENT = 64
 _MOST_BYTES = 64 * 1024 * 1024
 """Maximum size of the rows in memory."""
 
-_MOST_ROWS_ALIKE = 512 * 1024
-"""Maximum number of rows of columns of one type that are decoded at once: more cost bytes rather than calls."""
+_MOST_ITEMS_ALIKE = 512 * 1024
+"""Maximum number of values of columns of one type that are decoded at once: more cost bytes rather than calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +124,51 @@ def read_small_files(
             arrays = _decode(opened, [leaf for leaf, _ in leaves])
             return [columns is not None for columns in found], _to_batch(arrays, projections, num_rows)
     return [False] * len(files), None
+
+
+def is_wide(source: RangeReader, num_rows: int, projections: Sequence[ColumnProjection]) -> bool:
+    """Return whether a file has many wanted columns with few rows and bytes each, so that calls for each cost most.
+
+    Parameters
+    ----------
+    source : RangeReader
+    num_rows : int
+        Number of rows of the file.
+    projections : sequence of ColumnProjection
+    """
+    if not 0 < num_rows <= MOST_ROWS or source.request_shape.reads_ahead or len(projections) < _LEAST_COLUMNS:
+        return False
+    return source.size_bytes <= min(len(projections) * MOST_FIELD_BYTES, MOST_WIDE_BYTES)
+
+
+def read_wide_file(
+    source: RangeReader, projections: Sequence[ColumnProjection], num_rows: int
+) -> pa.RecordBatch | None:
+    """Read all rows of a file whose end has been read, columns of one type at once; see `is_wide`.
+
+    Parameters
+    ----------
+    source : RangeReader
+        Which verifies what it reads.
+    projections : sequence of ColumnProjection
+    num_rows : int
+
+    Returns
+    -------
+    pa.RecordBatch or None
+        None if the file has to be read column by column.
+
+    Raises
+    ------
+    StorageError
+        If the storage fails.
+    """
+    if not can_read_together(projections):
+        return None
+    with contextlib.suppress(CorruptFileError, NotSupportedError):
+        (data,) = source.read_ranges([ByteRange(0, source.size_bytes)])
+        return read_small_files([SmallFile(source.path, data, num_rows, Verification(False))], projections)[1]
+    return None
 
 
 class _ColumnParser:
@@ -206,12 +264,12 @@ def _alike(pages: Sequence[Sequence[PlacedPage]], leaves: Sequence[Leaf], num_ro
     """Yield the numbers of leaves whose pages are decoded at once: those of one type that have one layout."""
     groups: dict[Hashable, list[int]] = {}
     for number, (leaf, own) in enumerate(zip(leaves, pages, strict=True)):
-        is_plain = len(leaf.path) == 1 and not pa.types.is_dictionary(leaf.arrow_type)
-        is_plain = is_plain and len({id(page.layout) for page in own}) == 1
-        form = (leaf.arrow_type, leaf.shape, id(own[0].layout)) if is_plain else number
-        groups.setdefault(form, []).append(number)
-    most = max(1, _MOST_ROWS_ALIKE // num_rows)
+        is_alike = leaf.form is not None and len({id(page.layout) for page in own}) == 1
+        groups.setdefault((leaf.form, id(own[0].layout)) if is_alike else number, []).append(number)
     for group in groups.values():
+        own = pages[group[0]]
+        num_items = len(own) * own[0].layout.mini_block_layout.num_items  # Those of lists, rows otherwise.
+        most = max(1, _MOST_ITEMS_ALIKE // max(num_rows, num_items))
         for start in range(0, len(group), most):
             yield group[start : start + most]
 
@@ -237,6 +295,8 @@ def _decode_leaf(pages: Sequence[PlacedPage], leaf: Leaf, data: Bytes, room: int
     order = np.concatenate(groups)
     starts = np.empty(len(pages), np.int64)
     starts[order] = starts_of(sizes[order])
+    if len(whole) >= _LEAST_SLICE_ROWS * len(pages):
+        return concat([whole.slice(start, size) for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)])
     return take_rows(whole, pa.array(expand_ranges(starts, starts + sizes)))
 
 

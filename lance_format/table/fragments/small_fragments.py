@@ -15,7 +15,14 @@ import pyarrow as pa
 from lance_format.byte_io import ByteRange
 from lance_format.datatypes import Schema
 from lance_format.errors import LanceError
-from lance_format.file import SmallFile, can_read_together, read_small_files
+from lance_format.file import (
+    MOST_FIELD_BYTES,
+    MOST_ROWS,
+    MOST_WIDE_BYTES,
+    SmallFile,
+    can_read_together,
+    read_small_files,
+)
 from lance_format.object_store import CountedStore, ReadableStore, ReadCounter, map_together
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
@@ -24,34 +31,31 @@ from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.reader import FragmentReader, filter_rows, load_deleted_rows
 from lance_format.version import FileVersion
 
-_MOST_ROWS = 32 * 1024
-_LEAST_BYTES, _MOST_BYTES = 16 * 1024, 512 * 1024
+_LEAST_BYTES, _MOST_BYTES = 256 * 1024, 512 * 1024
 """Maximum size of the files of a small fragment, where few of its columns are wanted, and where most are.
 
 Reading all of it costs less than the calls that look for a part.
 """
 
-_MOST_FIELD_BYTES, _MOST_WIDE_BYTES = 16 * 1024, 8 * 1024 * 1024
-"""A fragment may have more bytes if it has so few for each of its fields, up to the latter."""
+_SMALL_PAGE_BYTES = 32 * 1024
+"""Reading a page of so many bytes costs no more than finding some of its rows."""
 
 _WANTED_SHARE = 0.25
 """Share of its columns that are most."""
 
 
-def has_small_files(fragment: FragmentMetadata, most_bytes: int = _MOST_BYTES) -> bool:
-    """Return whether a fragment has few rows and bytes, as far as the table records these.
-
-    Parameters
-    ----------
-    fragment : FragmentMetadata
-    most_bytes : int
-        Bytes of a fragment, which one with many fields may exceed.
-    """
-    if not 0 < fragment.physical_rows <= _MOST_ROWS:
+def has_small_files(fragment: FragmentMetadata) -> bool:
+    """Return whether a fragment has few rows and bytes, as far as the table records these."""
+    if not 0 < fragment.physical_rows <= MOST_ROWS:
         return False
     num_fields = sum([len(file.fields) for file in fragment.files])
-    most_bytes = max(most_bytes, min(num_fields * _MOST_FIELD_BYTES, _MOST_WIDE_BYTES))
+    most_bytes = max(_MOST_BYTES, min(num_fields * MOST_FIELD_BYTES, MOST_WIDE_BYTES))
     return 0 < fragment.known_bytes <= most_bytes
+
+
+def has_small_pages(fragment: FragmentMetadata) -> bool:
+    """Return whether pages of a fragment with small files cost calls rather than bytes, single rows or not."""
+    return fragment.known_bytes <= _SMALL_PAGE_BYTES * sum([len(file.fields) for file in fragment.files])
 
 
 def smallness(schema: Schema) -> Callable[[FragmentReader], bool]:

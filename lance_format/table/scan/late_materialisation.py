@@ -19,7 +19,7 @@ from lance_format.table.fragments.dictionary_columns import without_dictionaries
 from lance_format.table.fragments.open_files import in_step
 from lance_format.table.fragments.reader import filter_rows
 from lance_format.table.fragments.row_columns import LiveRows
-from lance_format.table.fragments.small_fragments import has_small_files
+from lance_format.table.fragments.small_fragments import has_small_files, has_small_pages
 from lance_format.table.scan.first_terms import FirstTerms
 from lance_format.table.scan.late_columns import LateColumns
 from lance_format.table.scan.pace import MAX_FILES_TOGETHER, TESTED_BYTES, Pace, Seen
@@ -29,17 +29,17 @@ from lance_format.table.scan.stages import Stages, of_size
 from lance_format.table.scan.tasks import FragmentRanges
 
 _MOST_ROWS = 8 * 1024
-_MOST_BYTES = 16 * 1024 * 1024
-"""So many rows of a fragment are read with others', and so are all of one with small files, up to so many bytes."""
+"""So many rows of a fragment are read with others', and so are all of one with small files."""
 
 _GROUP_BYTES = 16 * 1024 * 1024
 """Maximum bytes of a group's filter columns that are part of the result."""
 
+_SMALL_BYTES = 256 * 1024
+_FEW_COLUMNS = 16
+"""So many columns of a file of this size are read sooner than those of the filter and then the passing rows."""
+
 _FEW_ROWS = 16
 """So few rows of a larger fragment were mostly found by an index, and pass: reading all columns at once costs less."""
-
-_SMALL_BYTES = 256 * 1024
-"""All columns of a file of this size are read sooner than those of the filter and then the passing rows."""
 
 
 def materialise(
@@ -79,8 +79,10 @@ def materialise(
 def _are_read_sooner(stages: Stages, pace: Pace, fragment: OpenFragment, ranges: RowRanges) -> bool:
     """Return whether all columns of ranges cost less at once: of few rows, or of a small file if one of them passes."""
     stored = fragment.scan.fragment
-    if pace.in_most_parts and has_small_files(stored, _SMALL_BYTES):
-        return True
+    if pace.in_most_parts and has_small_files(stored):
+        is_narrow = stored.known_bytes <= _SMALL_BYTES and len(stages.late.fields) <= _FEW_COLUMNS
+        if is_narrow or (pace.num_seen and has_small_pages(stored)):
+            return True
     return ranges.num_rows <= _FEW_ROWS and not ranges.is_all_of(fragment.scan.physical_rows())
 
 
@@ -96,7 +98,7 @@ def small_together(fragments: Iterable[FragmentRanges], pace: Pace) -> Iterator[
         is_small = is_whole or size <= _MOST_ROWS
         files, size_bytes = len(fragment.files), fragment.known_bytes if is_whole else 0
         num_rows, num_files, num_bytes = num_rows + size, num_files + files, num_bytes + size_bytes
-        is_full = num_rows > pace.joined_rows or num_files > MAX_FILES_TOGETHER or num_bytes > _MOST_BYTES
+        is_full = num_rows > pace.joined_rows or num_files > MAX_FILES_TOGETHER or num_bytes > pace.joined_bytes
         if group and (is_full or not is_small):
             yield group
             group, num_rows, num_files, num_bytes = [], size, files, size_bytes

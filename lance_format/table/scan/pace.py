@@ -22,6 +22,7 @@ _TESTED_PER_CONSTANT = 16
 MAX_FILES_TOGETHER = 64
 """Small fragments are read together, up to a number of files: while a filter is tested, all of them are open."""
 _FIRST_FILES_TOGETHER = 16
+_FIRST_JOINED_BYTES, _JOINED_BYTES = 1024 * 1024, 16 * 1024 * 1024
 _LARGE_ROW_BYTES = 128
 _DENSE_SHARE = 0.25
 _DENSE_SHARE_OF_LARGE_ROWS = 0.75
@@ -50,6 +51,8 @@ class Pace:
         Number of small fragments read together.
     joined_rows : int
         Maximum of their rows.
+    joined_bytes : int
+        Maximum of the bytes of their files.
     in_most_parts : bool
         Whether a row passed of many a part of the rows: of a small fragment, say.
     at_once : bool
@@ -68,6 +71,7 @@ class Pace:
     most_tested_rows: int = _TESTED_ROWS
     together: int = 1
     joined_rows: int = _FIRST_JOINED_ROWS
+    joined_bytes: int = _FIRST_JOINED_BYTES
     in_most_parts: bool = True
     at_once: bool = False
     first_alone: bool = False
@@ -98,6 +102,7 @@ class Pace:
 
     def widen(self) -> None:
         """Let more small fragments be read together."""
+        self.joined_bytes = _JOINED_BYTES
         self.together = min(self.together * _GROWTH, MAX_FILES_TOGETHER)
 
     def narrow(self) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lance_format.errors import CorruptFileError
 from lance_format.file import ColumnProjection, FileReader, LanceFileReader, LanceFileWriter, column_indices
-from lance_format.file.reading import column_groups, row_range
+from lance_format.file.reading import column_groups, row_range, small_files
 from lance_format.object_store.cloud_objects import REQUEST_SHAPE
 from lance_format.object_store.local_files import LocalReader
 from lance_format.structural import page as page_layouts
@@ -125,6 +125,7 @@ def test_a_thousand_columns_are_a_few_plans(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_rows_of_a_batch_are_decoded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     monkeypatch.setattr(page_layouts, "_ANSWER_BYTES", 1 << 20)
+    monkeypatch.setattr(small_files, "MOST_ROWS", 0)
     monkeypatch.setenv("LANCE_CPU_THREADS", str(threads))
     rng = np.random.default_rng(0)
     table = pa.table({f"c{place}": rng.integers(0, 1000, 10_000) for place in range(100)})
