@@ -129,3 +129,23 @@ def test_what_cannot_be_updated(path: Path, arguments: tuple[Any, ...], error: t
     with pytest.raises(error, match=match):
         update(lance_format, path, 0, *arguments)
     assert sorted(path.rglob("*")) == files
+
+
+def test_a_file_without_other_columns_goes(path: Path) -> None:
+    """The columns that stay in it were dropped from the table: pylance calls such files damaged."""
+    columns = [name for name in TARGET.column_names if name not in ("k", "v")]
+    lance_format.dataset(path).drop_columns(columns)
+    update(lance_format, path, 0, pa.table({"key": [5, 1], "k": [5, 1], "v": [-5, -1]}), "k", "key")
+    assert [file.fields for file in lance_format.dataset(path).get_fragment(0).data_files()] == [(8,), (0, 1)]
+    lance.dataset(path).validate()
+    assert assert_same(path).to_table().num_rows == 6
+
+
+def test_a_file_of_dropped_columns_goes_with_a_new_column(path: Path) -> None:
+    """Rows that lack all columns keep such a file until they get another one."""
+    table = lance_format.dataset(path)
+    table.insert(pa.table({"v": [1, 2]}))
+    table.drop_columns(["v"])
+    table.add_columns({"x": "7"})
+    lance.dataset(path).validate()
+    assert assert_same(path).to_table()["x"].null_count == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -26,7 +26,7 @@ from lance_format.table.changes.columns.column_source import (
 )
 from lance_format.table.format.column_names import check_new_names
 from lance_format.table.format.file_entries import TOMBSTONE, DataFile
-from lance_format.table.format.fragment import FragmentMetadata
+from lance_format.table.format.fragment import FragmentMetadata, without_dropped_files
 from lance_format.table.fragments.batch_rows import BATCH_ROWS, rows_at_once
 from lance_format.table.fragments.writer import check_new_columns
 from lance_format.table.scan.tasks import divide_fragments
@@ -357,16 +357,21 @@ def add_data_file(
     files = tuple(file for part in written for file in part.files)
     if len(files) != 1 or written[0].physical_rows != scan.physical_rows():
         raise SchemaMismatchError(f"the new columns of fragment {fragment.id} do not fit one data file")
-    files = (*_without_fields(fragment.files, set(files[0].fields)), *files)
-    return dataclasses.replace(fragment, files=files, physical_rows=scan.physical_rows())
+    widened = dataclasses.replace(fragment, physical_rows=scan.physical_rows())
+    return with_new_file(widened, files[0], draft.table.manifest.schema)
 
 
-def _without_fields(files: Iterable[DataFile], replaced: Set[int]) -> Iterator[DataFile]:
-    """Yield data files with tombstones for fields that another file holds from now on.
+def with_new_file(fragment: FragmentMetadata, new: DataFile, schema: Schema) -> FragmentMetadata:
+    """Return a fragment with one more data file, and without those that hold nothing else of the table any more.
 
-    Values of fields within structs replace these structs as well in format 2.0, which has columns for structs.
+    Its fields get tombstones in earlier files. Values of fields within structs replace these structs as well in format
+    2.0, which has columns for structs. Earlier files may also hold columns that were dropped: pylance calls a file
+    damaged that has no others.
     """
-    for file in files:
-        left = dataclasses.replace(file, fields=tuple(TOMBSTONE if x in replaced else x for x in file.fields))
-        if not left.is_dead:
-            yield left
+    replaced = set(new.fields)
+    files = [
+        dataclasses.replace(file, fields=tuple(TOMBSTONE if x in replaced else x for x in file.fields))
+        for file in fragment.files
+    ]
+    live = replaced | {field.id for field in schema.walk()}
+    return without_dropped_files(dataclasses.replace(fragment, files=(*files, new)), live)

@@ -27,7 +27,7 @@ from lance_format.arrow_rows import take_rows
 from lance_format.datatypes import Schema
 from lance_format.errors import InvalidInputError
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.table.changes.columns.add import merge_schemas
+from lance_format.table.changes.columns.add import merge_schemas, with_new_file
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.writer import DataFileOptions, FragmentWriter
 from lance_format.table.row_ids.index import split_addresses
@@ -243,7 +243,8 @@ class ColumnBackfill(WriterPlan[BackfilledFragments, int]):
     def operation(self, draft: Draft, results: Sequence[BackfilledFragments]) -> Merge:
         """Add the new files to the existing ones."""
         made = {fragment.id: fragment for fragment in _fragments(results)}
-        fragments = tuple(_widened(old, made.get(old.id)) for old in draft.table.manifest.fragments)
+        table = draft.table.manifest
+        fragments = tuple(_widened(old, made.get(old.id), table.schema) for old in table.fragments)
         return Merge(fragments, self.schema, preserves_nullability=True)
 
     def outcome(self, results: Sequence[BackfilledFragments]) -> int:
@@ -272,10 +273,10 @@ def plan_column_backfill(table: TableVersion, columns: pa.Schema, identity: str 
     return ColumnBackfill(table.manifest.version, identity or str(uuid.uuid4()), added, merged)
 
 
-def _widened(old: FragmentMetadata, new: FragmentMetadata | None) -> FragmentMetadata:
+def _widened(old: FragmentMetadata, new: FragmentMetadata | None, schema: Schema) -> FragmentMetadata:
     if new is None:
         return old
-    return dataclasses.replace(old, files=(*old.files, *new.files), physical_rows=new.physical_rows)
+    return with_new_file(dataclasses.replace(old, physical_rows=new.physical_rows), new.files[0], schema)
 
 
 def _fragments(results: Sequence[BackfilledFragments]) -> Iterator[FragmentMetadata]:
