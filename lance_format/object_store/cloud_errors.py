@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from lance_format.errors import LanceError, NotSupportedError, StorageError
-from lance_format.object_store.store import ObjectExistsError, ObjectNotFoundError
+from lance_format.object_store.store import ObjectExistsError, ObjectNotFoundError, RefusedError
 
 REDACTED = "*********"
 """Spark's replacement for secrets."""
@@ -79,6 +79,7 @@ _CAUSES = (
 _BUSY = re.compile(r"status code: (?:429|503) |SlowDown|ServerBusy")
 _SILENT = re.compile(r"performing HEAD [^\n]* status code: 400 ")
 """A refusal without a body, since replies to HEAD have none."""
+_REFUSED = re.compile(r"status code: (?:400|401|403|405|411|413) ")
 _RETRIES = re.compile(r"after (\d+) retries")
 _PROVIDER = re.compile(r"credential provider: (?:\w+Error: )?([^\n]*)")
 _BROKEN = (
@@ -162,7 +163,14 @@ class CloudErrors:
         ):
             return
         if isinstance(error, Exception) or type(error).__name__ == "PanicException":
-            raise self._translate(error) from None
+            translated = self._translate(error)
+            raise (RefusedError(str(translated)) if self._is_refused(error, translated) else translated) from None
+
+    @staticmethod
+    def _is_refused(error: BaseException, translated: LanceError) -> bool:
+        """Return whether the store has refused the only request; one before a retry may have been carried out."""
+        text = str(error)
+        return type(translated) is StorageError and _REFUSED.search(text) is not None and not _RETRIES.search(text)
 
     def _translate(self, error: BaseException) -> LanceError:
         kind, text = type(error).__name__, str(error)

@@ -48,6 +48,7 @@ from lance_format.object_store.store import (
     ObjectExistsError,
     ObjectInfo,
     ObjectNotFoundError,
+    RefusedError,
     find_size,
 )
 
@@ -231,6 +232,10 @@ class CloudStore:
         except ObjectExistsError:
             if num_attempts == 1 or not self._holds(path, data):
                 raise
+        except RefusedError as error:
+            if num_attempts == 1:
+                raise
+            raise StorageError(str(error)) from None  # An attempt without a reply may have been carried out.
         else:
             self._remembered.put(path, made.get("e_tag"), data)
 

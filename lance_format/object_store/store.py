@@ -22,6 +22,10 @@ class ObjectExistsError(StorageError, FileExistsError):
     """The object already exists, and must not be replaced."""
 
 
+class RefusedError(StorageError):
+    """The store has refused the request, and has not carried it out."""
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
     """One object of a listing.

@@ -7,13 +7,13 @@ import http.server
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import lance_format
-from lance_format import StorageError
+from lance_format import CommitStateUnknownError, StorageError
 from lance_format.object_store import cloud_credentials
 from lance_format.object_store.cloud_credentials import aws_profile
 from tests.proxies import Fault, Proxy, Request
@@ -169,3 +169,57 @@ def test_keys_that_other_programs_write_into_a_profile(
     place.write_text("[default]\nregion = x\n")
     with pytest.raises(StorageError, match=r"cannot list .*: there are no credentials: .* lost its aws_access_key_id"):
         lance_format.dataset(uri)
+
+
+def changes(uri: str, options: dict[str, str]) -> dict[str, Callable[[], object]]:
+    """Return changes of a table with a row, each of which commits something else."""
+    rows = {"a": [1]}
+    return {
+        "append": lambda: lance_format.write_dataset(rows, uri, mode="append", storage_options=options),
+        "new table": lambda: lance_format.write_dataset(rows, f"{uri}/below", storage_options=options),
+        "tag": lambda: lance_format.dataset(uri, storage_options=options).tags.create("x", 1),
+        "branch": lambda: lance_format.dataset(uri, storage_options=options).create_branch("x"),
+    }
+
+
+@pytest.mark.parametrize("change", ["append", "new table", "tag", "branch"])
+def test_a_commit_that_expired_credentials_refuse_has_not_landed(
+    s3_server: ObjectServer, proxy: Proxy, change: str
+) -> None:
+    uri = s3_server.new_root()
+    lance_format.write_dataset({"a": [0]}, uri, storage_options=s3_server.options)
+    is_expired = threading.Event()
+
+    def refuse(request: Request) -> Fault | None:
+        if request.is_conditional and ("_versions" in request.key or "/tags/" in request.key):
+            is_expired.set()
+        return EXPIRED if is_expired.is_set() else None
+
+    options = {**s3_server.options, "aws_endpoint": proxy.endpoint}
+    with (
+        proxy.failing(refuse),
+        pytest.raises(StorageError, match=r"cannot create .*: the credentials have expired; give"),
+    ):
+        changes(uri, options)[change]()
+    table = lance_format.dataset(uri, storage_options=s3_server.options)
+    assert (table.latest_version, table.tags.list(), table.branches.list()) == (1, {}, {})
+    changes(uri, s3_server.options)[change]()
+
+
+def test_a_refusal_after_an_attempt_without_a_reply_leaves_the_commit_open(
+    s3_server: ObjectServer, proxy: Proxy
+) -> None:
+    uri = s3_server.new_root()
+    lance_format.write_dataset({"a": [0]}, uri, storage_options=s3_server.options)
+    faults: list[Fault] = []
+
+    def lose(request: Request) -> Fault | None:
+        if not faults and not (request.is_conditional and "_versions" in request.key):
+            return None
+        faults.append(EXPIRED if faults else Fault(is_late=True))
+        return faults[-1]
+
+    options = {**s3_server.options, "aws_endpoint": proxy.endpoint}
+    with proxy.failing(lose), pytest.raises(CommitStateUnknownError, match=r"may have landed: .*have expired"):
+        changes(uri, options)["append"]()
+    assert lance_format.dataset(uri, storage_options=s3_server.options).count_rows() == 2

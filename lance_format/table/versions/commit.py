@@ -42,7 +42,7 @@ from lance_format.errors import (
     VersionNotFoundError,
 )
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, run_together
+from lance_format.object_store import ObjectExistsError, ObjectNotFoundError, RefusedError, run_together
 from lance_format.table.format.lineage import is_ancestor, maker_of
 from lance_format.table.format.manifest import Manifest
 from lance_format.table.format.manifest_file import MAX_MANIFEST_BYTES, serialize_manifest
@@ -440,6 +440,8 @@ class _Commit:
         except ObjectNotFoundError:
             return _Outcome.ABSENT
         except LanceError as error:
+            if isinstance(cause, RefusedError) and not self._num_absent:
+                raise StorageError(f"{cause}; nothing was committed") from error
             reason = textwrap.shorten(str(cause).rpartition(f"{path}: ")[2], 200, placeholder=" …")
             raise CommitStateUnknownError(
                 f"the commit may have landed: neither creating {path} nor reading it back succeeded; no file was"

@@ -9,7 +9,13 @@ import uuid
 from typing import TypeVar
 
 from lance_format.errors import CommitStateUnknownError, LanceError, NotSupportedError, StorageError
-from lance_format.object_store import ObjectNotFoundError, ObjectStore, absent_directories, remove_if_empty
+from lance_format.object_store import (
+    ObjectNotFoundError,
+    ObjectStore,
+    RefusedError,
+    absent_directories,
+    remove_if_empty,
+)
 from lance_format.table.format.base_paths import BasePath
 from lance_format.table.format.file_entries import DataFile, DeletionFile, ExternalFile
 from lance_format.table.format.fragment import FragmentMetadata
@@ -183,6 +189,8 @@ def _create_manifest(store: ObjectStore, path: str, content: bytes) -> None:
         except ObjectNotFoundError:
             raise error from None
         except LanceError as unreadable:
+            if isinstance(error, RefusedError):
+                raise StorageError(f"{error}; nothing was committed") from unreadable
             raise CommitStateUnknownError(
                 f"creating {path} failed ({error}), and reading it back failed too ({unreadable}): the version may"
                 " exist; no file was deleted. Look for it before running this again"

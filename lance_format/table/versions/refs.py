@@ -28,7 +28,7 @@ from lance_format.object_store import (
     absent_directories,
     remove_if_empty,
 )
-from lance_format.object_store.store import find_size
+from lance_format.object_store.store import RefusedError, find_size
 from lance_format.table.format.ref_names import check_branch_name, check_tag_name
 from lance_format.table.format.table_directory import TableDirectory
 
@@ -200,7 +200,8 @@ def create_ref(main: TableDirectory, name: str, ref: Tag | Branch) -> None:
         try:
             store.delete_exact(path, content)  # It may exist all the same.
         except StorageError:
-            if isinstance(ref, Tag):  # A branch is not there without a version.
+            # A branch is not there without a version.
+            if isinstance(ref, Tag) and not isinstance(error, RefusedError):
                 raise CommitStateUnknownError(
                     f"it is not known whether the tag {name!r} of {main} was created: look for it before you create it"
                     f" again: {error}"
