@@ -30,11 +30,12 @@ def dependent_nodes(expression: Expression, batch: pa.RecordBatch) -> Iterator[t
     expression : Expression
     batch : pa.RecordBatch
     """
-    found = {
-        (name,): column
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-        if isinstance(column, pa.DictionaryArray) and len(column.dictionary) < len(column)
-    }
+    found = {}
+    for path in columns_of(expression):
+        index = batch.schema.get_field_index(path[0])
+        column = batch.column(index) if len(path) == 1 and index >= 0 else None
+        if isinstance(column, pa.DictionaryArray) and len(column.dictionary) < len(column):
+            found[path] = column
     pending = [expression] if found else []
     while pending:
         node = pending.pop()

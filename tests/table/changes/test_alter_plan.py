@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from pathlib import Path
 
 import lance
@@ -74,3 +75,17 @@ def test_a_value_that_does_not_fit_leaves_no_file(table: LanceDataset) -> None:
         table.alter_columns({"path": "t", "data_type": pa.int64()})
     assert not leftovers(Path(table.uri))
     assert table.version == 2
+
+
+@pytest.mark.slow
+def test_changes_of_many_columns_take_time_for_each(tmp_path: Path) -> None:
+    """They looked at all columns of the table for each one of a change, which took minutes for thousands."""
+    names = [f"c{number}" for number in range(2000)]
+    table = lance_format.write_dataset(pa.table({name: pa.array([1, 2], pa.int32()) for name in names}), tmp_path)
+    start = time.process_time()
+    table.alter_columns(*({"path": name, "name": f"x{name}"} for name in names))
+    assert time.process_time() - start < 5
+    start = time.process_time()
+    table.update({f"x{name}": "xc0 + 1" for name in names[1000:]}, "xc1 = 1")
+    assert time.process_time() - start < 9
+    assert table.to_table(["xc999", "xc1000"]).to_pylist() == [{"xc999": 2, "xc1000": 2}, {"xc999": 1, "xc1000": 2}]

@@ -275,7 +275,11 @@ def _check_names(siblings: Sequence[Field]) -> None:
 
 def _replaced(siblings: Sequence[Field], changed: Field) -> tuple[Field, ...]:
     return tuple(
-        changed if field.id == changed.id else dataclasses.replace(field, children=_replaced(field.children, changed))
+        changed
+        if field.id == changed.id
+        else dataclasses.replace(field, children=_replaced(field.children, changed))
+        if field.children
+        else field
         for field in siblings
     )
 

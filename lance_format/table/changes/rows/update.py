@@ -168,10 +168,11 @@ def _bind_values(schema: Schema, updates: Mapping[str, str]) -> dict[str, BoundE
     """Fit the new values to the columns that they replace."""
     if not updates:
         raise InvalidInputError("there is nothing to update: give an expression for one column at least")
-    return {name: _bind_value(schema, name, text) for name, text in updates.items()}
+    arrow = schema.to_storage()
+    return {name: _bind_value(schema, arrow, name, text) for name, text in updates.items()}
 
 
-def _bind_value(schema: Schema, name: str, text: str) -> BoundExpression:
+def _bind_value(schema: Schema, arrow: pa.Schema, name: str, text: str) -> BoundExpression:
     """Fit an expression to the column that it replaces."""
     if name not in schema.names:
         close = difflib.get_close_matches(name, schema.names, 1)
@@ -180,7 +181,6 @@ def _bind_value(schema: Schema, name: str, text: str) -> BoundExpression:
         )
     if not isinstance(text, str):
         raise InvalidInputError(f"the new value of column {name!r} is {text!r}; a SQL expression is needed")
-    arrow = schema.to_storage()
     value = as_expression(text, arrow)
     if schema.field(name).logical_type == JSON:
         return _bind_json(schema, name, value)
