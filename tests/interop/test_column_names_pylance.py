@@ -151,3 +151,19 @@ def test_paths_of_fields_may_be_quoted(tmp_path: Path) -> None:
     assert table.to_table()["s"][2].as_py() == lance.dataset(path).to_table()["s"][2].as_py() == expected
     table.drop_columns(["s.`z.y`"])
     assert lance.dataset(path).to_table()["s"][2].as_py() == {"x": 1, "`": 2}
+
+
+def test_fields_without_names_are_found_and_renamed(tmp_path: Path) -> None:
+    """Such tables could not rename any column, nor name a field of a struct that has no name."""
+    structs = pa.array([{"": 1, "y": 2}, None])
+    table = lance_format.write_dataset(
+        pa.table({"": [1, 2], "b": [3, 4], "s": structs}), tmp_path, allow_unportable_names=True
+    )
+    table.create_scalar_index("s.``", "BTREE")
+    assert table.to_table(["s.``"], filter="s.`` = 1").num_rows == 1
+    with pytest.raises(InvalidInputError, match="a column has no name"):
+        table.alter_columns({"path": "b", "name": ""})
+    table.alter_columns({"path": "b", "name": "c"})
+    table.alter_columns({"path": "s.``", "name": "x"}, {"path": "``", "name": "a"})
+    expected = pa.table({"a": [1, 2], "c": [3, 4], "s": pa.array([{"x": 1, "y": 2}, None])})
+    assert lance.dataset(str(tmp_path)).to_table() == table.to_table() == expected

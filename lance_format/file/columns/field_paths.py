@@ -1,8 +1,8 @@
 """Parts of a schema by field path: `a`, `a.b`, `` a.`b.c` ``.
 
-Selecting a field below another excludes its siblings, whose columns are not read. Names with dots are enclosed in
-backticks, and a backtick in such a name is doubled. The item of a list has the name in the schema, mostly `item`. Maps
-and packed structs are always read completely.
+Selecting a field below another excludes its siblings, whose columns are not read. Names with dots, and empty ones, are
+enclosed in backticks, and a backtick in such a name is doubled. The item of a list has the name in the schema, mostly
+`item`. Maps and packed structs are always read completely.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.expressions import FieldPath
 from lance_format.file.columns.indices import is_packed
 
-_SEGMENT = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+_SEGMENT = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 _PLAIN = re.compile(r"[^.`]+")
 _MAX_LISTED = 20
 
@@ -89,7 +89,7 @@ def field_path(name: str) -> FieldPath:
     Raises
     ------
     InvalidInputError
-        If it has empty names, or backticks that do not enclose one.
+        If it has empty names without backticks, or backticks that do not enclose one.
     """
     parts: list[str] = []
     position = 0

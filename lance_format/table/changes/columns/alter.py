@@ -181,6 +181,7 @@ def plan_alter_columns(
     schema = table.manifest.schema
     tightened = False
     casts: dict[int, pa.DataType] = {}
+    renamed: set[int] = set()
     for alteration in alterations:
         path = _check(alteration, schema)
         field = path[-1]
@@ -198,8 +199,9 @@ def plan_alter_columns(
             tightened = True
         if changed.name != field.name:
             check_new_names([changed])
+            renamed.add(field.id)
         schema = Schema(_replaced(schema.fields, changed), schema.metadata)
-    _check_names(schema.fields)
+    _check_names(schema.fields, renamed)
     version, identity = table.manifest.version, str(uuid.uuid4())
     if not casts:
         return AlterColumnsPlan(version, identity, schema, not tightened, False, ())
@@ -264,13 +266,13 @@ def _check_no_nulls(table: TableVersion, path: tuple[str, ...]) -> None:
         raise SchemaMismatchError(f"column {'.'.join(path)!r} has {num_nulls} nulls, and cannot be made to hold none")
 
 
-def _check_names(siblings: Sequence[Field]) -> None:
+def _check_names(siblings: Sequence[Field], renamed: Set[int]) -> None:
     names = [field.name for field in siblings]
-    for name in names:
-        if not name or names.count(name) > 1:
-            raise InvalidInputError(f"two columns would be called {name!r}" if name else "a column needs a name")
     for field in siblings:
-        _check_names(field.children)
+        name = field.name
+        if field.id in renamed and (not name or names.count(name) > 1):
+            raise InvalidInputError(f"two columns would be called {name!r}" if name else "a column needs a name")
+        _check_names(field.children, renamed)
 
 
 def _replaced(siblings: Sequence[Field], changed: Field) -> tuple[Field, ...]:
