@@ -88,6 +88,7 @@ _BROKEN = (
     "end of file before message length",
     "connection closed before message",
 )
+_UNREADABLE = re.compile(r'object with invalid path: (?:Error parsing )?Path "(.*?)"(?:: | contained )', re.DOTALL)
 _LACKING = re.compile(r"(\S+) Header missing from response")
 _NO_ANSWER = "HTTP error: error sending request"
 _DENIED = ("PermissionDenied", "Unauthenticated", " 401 ", " 403 ")
@@ -193,6 +194,12 @@ class CloudErrors:
         for code, remedy in _CAUSES:
             if code in text:
                 return StorageError(f"{failed}: {remedy}")
+        unreadable = _UNREADABLE.search(text)
+        if unreadable is not None:
+            return StorageError(
+                f"{failed}: the bucket has an object {unreadable[1]!r}, and no name may have empty parts, the parts"
+                " '.' and '..', or control characters; delete it by other means, or rename it"
+            )
         lacking = _LACKING.search(text)
         if lacking is not None:
             return StorageError(

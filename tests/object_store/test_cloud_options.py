@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -283,6 +284,21 @@ def test_a_line_break_in_keys_that_a_provider_returns_is_named() -> None:
         CloudErrors("read", "s3://b/k", "s3", Redaction([])),
     ):
         raise PanicException("called `Result::unwrap()` on an `Err` value: InvalidHeaderValue")
+
+
+@pytest.mark.parametrize("name", ["a//b", "./b", "../b", "a\tb"])
+def test_an_object_whose_name_cannot_be_listed_is_named(s3_server: ObjectServer, name: str) -> None:
+    root = s3_server.new_root()
+    place = f"{root.removeprefix('s3://tables/')}/data/{name}"
+    listing = (
+        f"<Contents><Key>{place}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents>"
+    )
+    reply = f"<ListBucketResult><IsTruncated>false</IsTruncated>{listing}</ListBucketResult>"
+    proxy = Proxy(s3_server.endpoint)
+    with proxy.running(), proxy.failing(always(Fault(200, reply))):
+        store, root = resolve(root, {**s3_server.options, "aws_endpoint": proxy.endpoint})
+        with pytest.raises(StorageError, match=re.escape(f"{place!r}, and no name may have")):
+            list(store.list_tree(root))
 
 
 def test_a_header_that_replies_lack_is_named(s3_server: ObjectServer) -> None:
