@@ -156,7 +156,7 @@ class FileReader:
             raise InvalidInputError(
                 f"rows {start} to {stop} in batches of {batch_size}: {self._source.path} has {self.num_rows} rows"
             )
-        if start == 0 and stop == self.num_rows and is_wide(self._source, stop, columns):
+        if start == 0 and stop == self.num_rows and is_wide(self._source, self.version, stop, columns):
             rows = read_wide_file(self._source, columns, stop)
             if rows is not None:
                 most = batch_size if batch_bytes is None else batch_bytes * stop // max(rows.nbytes, 1)

@@ -126,17 +126,22 @@ def read_small_files(
     return [False] * len(files), None
 
 
-def is_wide(source: RangeReader, num_rows: int, projections: Sequence[ColumnProjection]) -> bool:
+def is_wide(
+    source: RangeReader, version: FileVersion, num_rows: int, projections: Sequence[ColumnProjection]
+) -> bool:
     """Return whether a file has many wanted columns with few rows and bytes each, so that calls for each cost most.
 
     Parameters
     ----------
     source : RangeReader
+    version : FileVersion
     num_rows : int
         Number of rows of the file.
     projections : sequence of ColumnProjection
     """
-    if not 0 < num_rows <= MOST_ROWS or source.request_shape.reads_ahead or len(projections) < _LEAST_COLUMNS:
+    if not 0 < num_rows <= MOST_ROWS or len(projections) < _LEAST_COLUMNS:
+        return False
+    if source.request_shape.reads_ahead or not _has_levels(version):
         return False
     return source.size_bytes <= min(len(projections) * MOST_FIELD_BYTES, MOST_WIDE_BYTES)
 
@@ -210,7 +215,7 @@ def _open(file: SmallFile, columns: _ColumnParser) -> _Pages | None:
         if seal is not None and not _is_intact(file.data, seal):
             return None
         version = read_version(tail)
-        if version.has_page_table or version.has_array_encodings:
+        if not _has_levels(version):
             return None
         metadata = read_metadata(tail, version)
         numbers = columns.numbers
@@ -228,6 +233,10 @@ def _open(file: SmallFile, columns: _ColumnParser) -> _Pages | None:
         if sum(sizes) != file.num_rows or not all(sizes):
             return None
     return found, version.has_large_chunks
+
+
+def _has_levels(version: FileVersion) -> bool:
+    return not (version.has_page_table or version.has_array_encodings)
 
 
 def _is_intact(data: bytes, seal: Seal) -> bool:

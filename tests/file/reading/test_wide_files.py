@@ -70,6 +70,8 @@ def test_columns_of_one_type_are_read_at_once(
     for batch in found:
         batch.validate(full=True)
     assert same_values(pa.Table.from_batches(found), table)
+    rows = sorted({0, table.num_rows // 3, table.num_rows - 1})
+    assert same_values(LanceFileReader(path).take_rows(rows).to_table(), table.take(rows))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(small_files, "MOST_ROWS", 0)
         assert same_values(LanceFileReader(path).read_all().to_table(), table)
