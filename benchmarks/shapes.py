@@ -1,11 +1,11 @@
-"""The same number of values in tables of different shapes, ours against pylance's: more columns, and smaller files.
+"""Values in tables of different shapes, ours against pylance's: more columns, smaller files, and both.
 
     python benchmarks/shapes.py [--values N] [--rows N]
 
 The first part writes, scans and samples tables of 10 to 1,000 columns of some 20,000,000 values; the second one scans,
-filters and changes a table of 200,000 rows of three columns in files of 100 to 20,000 rows. Both libraries work in turn
-in one process, five times; the shortest times in milliseconds and their ratio (ours / pylance's, below 1 is faster) are
-printed. `TMPDIR` says where the tables are.
+filters and changes a table of 200,000 rows of three columns in files of 100 to 20,000 rows; the third one has files of
+50 and 500 columns. Both libraries work in turn in one process, five times; the shortest times in milliseconds and their
+ratio (ours / pylance's, below 1 is faster) are printed. `TMPDIR` says where the tables are.
 """
 
 from __future__ import annotations
@@ -83,6 +83,23 @@ def _files(paths: dict[str, str], num_rows: int) -> None:
         _compare(f"{name}, delete", lambda module, path: module.dataset(path).delete("a % 100 = 1"), paths)
 
 
+def _wide_files(paths: dict[str, str], num_values: int) -> None:
+    rng = np.random.default_rng(0)
+    for num_columns, file_rows in ((50, 1000), (50, 10_000), (500, 1000)):
+        num_rows = max(num_values // num_columns // file_rows, 1) * file_rows
+        kinds = list(_kinds(rng, num_rows).values())
+        columns = {f"c{place}": kinds[place % len(kinds)]() for place in range(num_columns)}
+        table = pa.table({"a": rng.integers(0, 1000, num_rows), **columns})
+        name = f"{num_rows // file_rows} files of {num_columns} columns of {file_rows:,} rows"
+        some = ["a", "c1", "c3"]
+        _compare(f"{name}, write", _write(table, max_rows_per_file=file_rows), paths)
+        _compare(f"{name}, scan", lambda module, path: module.dataset(path).to_table(), paths)
+        _compare(f"{name}, 3 columns", lambda module, path, some=some: module.dataset(path).to_table(some), paths)
+        _compare(f"{name}, filter", lambda module, path: module.dataset(path).to_table(filter="a < 5"), paths)
+        rows = np.sort(rng.choice(num_rows, 100, replace=False)).tolist()
+        _compare(f"{name}, take 100", lambda module, path, rows=rows: module.dataset(path).take(rows), paths)
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -97,6 +114,7 @@ def main() -> None:
             module.write_dataset(pa.table({"x": [0]}), paths[library])
         _columns(paths, options.values)
         _files(paths, options.rows)
+        _wide_files(paths, options.values // 4)
     finally:
         shutil.rmtree(directory)
 
