@@ -19,6 +19,7 @@ from lance_format.object_store import ReadCounter
 from lance_format.table.fragments.column_parts import ColumnParts, column_parts
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.row_columns import LiveRows
+from lance_format.table.fragments.small_fragments import take_of_tiny
 
 _MOST_TOGETHER = 64
 """Maximum number of fragments whose files are open at the same time."""
@@ -91,6 +92,9 @@ def _take_together(
     """Read rows of fragments whose files hold the columns alike; see `take_alike`."""
     if len(fragments) < 2 or not parts.held:
         return None
+    tiny = take_of_tiny(parts, fragments, ReadCounter() if counter is None else counter)
+    if tiny is not None:
+        return tiny
     with contextlib.ExitStack() as stack:
         holders = [stack.enter_context(_files_of(rows, counter, opened)) for rows in fragments]
         try:

@@ -12,7 +12,9 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from lance_format.arrow_rows import take_rows
 from lance_format.byte_io import ByteRange
+from lance_format.data_block import starts_of
 from lance_format.datatypes import Schema
 from lance_format.errors import LanceError
 from lance_format.file import (
@@ -29,6 +31,7 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.column_parts import ColumnParts, column_parts
 from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.reader import FragmentReader, filter_rows, load_deleted_rows
+from lance_format.table.fragments.row_columns import LiveRows
 from lance_format.version import FileVersion
 
 _LEAST_BYTES, _MOST_BYTES = 256 * 1024, 512 * 1024
@@ -39,6 +42,9 @@ Reading all of it costs less than the calls that look for a part.
 
 _SMALL_PAGE_BYTES = 32 * 1024
 """Reading a page of so many bytes costs no more than finding some of its rows."""
+
+_TINY_PAGE_BYTES, _MOST_TINY_BYTES = 8 * 1024, 16 * 1024 * 1024
+"""A page of at most so many bytes is a chunk or two, of which single rows need all; and bytes of several fragments."""
 
 _WANTED_SHARE = 0.25
 """Share of its columns that are most."""
@@ -105,6 +111,39 @@ def read_small_fragments(
         found = _read_alike(parts, {position: scans[position] for position in positions}, counter)
         if found is not None:
             yield found[0], *_live([scans[position] for position in found[0]], found[1])
+
+
+def take_of_tiny(parts: ColumnParts, fragments: Sequence[LiveRows], counter: ReadCounter) -> pa.RecordBatch | None:
+    """Read rows of fragments whose files are read as a whole sooner than their ends and parts.
+
+    Parameters
+    ----------
+    parts : ColumnParts
+        The wanted columns, which all of them hold alike.
+    fragments : sequence of LiveRows
+    counter : ReadCounter
+
+    Returns
+    -------
+    pa.RecordBatch or None
+        None if the fragments are larger, or have to be read for themselves.
+    """
+    num_fields = sum([len(columns) for columns in parts.held.values()])
+    scans = [rows.scan for rows in fragments]
+    if scans[0].directory.store.is_remote or not all([_is_tiny(num_fields, scan) for scan in scans]):
+        return None
+    if sum([scan.fragment.known_bytes for scan in scans]) > _MOST_TINY_BYTES:
+        return None
+    found = _read_alike(parts, dict(enumerate(scans)), counter)
+    if found is None or len(found[0]) < len(fragments):
+        return None
+    bases = starts_of(np.array([scan.fragment.physical_rows for scan in scans], np.int64)).tolist()
+    places = np.concatenate([rows.offsets + base for rows, base in zip(fragments, bases, strict=True)])
+    return take_rows(found[1], pa.array(places))
+
+
+def _is_tiny(num_fields: int, scan: FragmentReader) -> bool:
+    return scan.fragment.known_bytes <= _TINY_PAGE_BYTES * num_fields and _is_small(num_fields, scan)
 
 
 def _live(scans: Sequence[FragmentReader], batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[RowOffsets]]:
