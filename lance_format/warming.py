@@ -92,6 +92,15 @@ def _use(path: str, version: str) -> None:
     new = table.slice(0, 1).set_column(0, table.schema.field(0), pa.array([-1]))
     stored.merge_insert("id").when_not_matched_insert_all().execute(new)
     dataset(path).to_table(limit=10)
+    _use_small_files(f"{path}.small", table.slice(0, 400), version)
+
+
+def _use_small_files(path: str, table: pa.Table, version: str) -> None:
+    """Read files whose pages are decoded together, in memory."""
+    write_dataset(table, path, data_storage_version=version, max_rows_per_file=table.num_rows // 2)
+    dataset(path).to_table()
+    dataset(path).to_table([table.schema.names[0]], filter="id % 3 = 0")
+    dataset(path).take([5, table.num_rows - 3])
 
 
 def _unpack() -> None:

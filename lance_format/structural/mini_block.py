@@ -215,10 +215,10 @@ class MiniBlockPage:
             raise NotSupportedError("these pages cannot be decoded at once")
         places = [(page.base + buffer.offset, buffer.size) for page in pages for buffer in page.buffers[:2]]
         extents = np.array(places, np.int64).reshape(-1, 2, 2)
-        table_bytes = extents[:, 0, 1]
+        table_bytes, chunk_bytes = extents[:, 0, 1].copy(), extents[:, 1, 1].copy()  # Others are kernels of their own.
         tables = np.concatenate([data[start : start + size] for start, size in extents[:, 0].tolist()])
         sizes, counts = measure_chunks(
-            tables, self._layout.word_bytes, table_bytes, extents[:, 1, 1], np.array(num_values, np.int64)
+            tables, self._layout.word_bytes, table_bytes, chunk_bytes, np.array(num_values, np.int64)
         )
         per_page = table_bytes // (tables.size // sizes.size)
         firsts = starts_of(per_page)

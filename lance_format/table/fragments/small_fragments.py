@@ -130,7 +130,7 @@ def take_of_tiny(parts: ColumnParts, fragments: Sequence[LiveRows], counter: Rea
     """
     num_fields = sum([len(columns) for columns in parts.held.values()])
     scans = [rows.scan for rows in fragments]
-    if scans[0].directory.store.is_remote or not all([_is_tiny(num_fields, scan) for scan in scans]):
+    if scans[0].directory.store.is_remote or not all(_is_tiny(num_fields, scan) for scan in scans):
         return None
     if sum([scan.fragment.known_bytes for scan in scans]) > _MOST_TINY_BYTES:
         return None
