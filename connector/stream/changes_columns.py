@@ -22,8 +22,8 @@ class ReadColumns:
     """Columns to read from any version of a table.
 
     A version has a column under the name of the field with its id there. Casts change ids, and the id of a dropped
-    column may be given to another. Before an overwrite that replaced the columns, ids are those of other columns, and
-    only names count. A column that a version lacks is null. The same applies to fields below structs.
+    column may be given to another. An overwrite that replaces the columns numbers them from 0 again: across it columns
+    are found by their names. A column that a version lacks is null. The same applies to fields below structs.
 
     Parameters
     ----------
@@ -85,14 +85,13 @@ class ReadColumns:
         is_same = stored == self.fields or (by_name == by_id and ids <= _ids(stored))
         if is_same and (last == dataset.version or log.keeps_fields(first, last, ids)):
             return by_id
-        if not log.keeps_field_ids(first, last):
+        try:
+            former = log.former_field_ids(first, last)
+        except VersionNotFoundError:  # which alone tells what ids stood for
             return by_name
         if last == dataset.version:
-            return by_id
-        try:
-            return _find(self.fields, types, stored, log.former_field_ids(first, last))
-        except VersionNotFoundError:  # of a restore whose version is gone, which alone tells what ids stood for
-            return by_name
+            former = {old: new for new, old in former.items()}
+        return _find(self.fields, types, stored, former)
 
     def dropped(self, version: int, log: ChangeLog) -> frozenset[int]:
         """Return the ids that fields, which a version lacks, have in the version before it.

@@ -439,6 +439,50 @@ def test_columns_go_by_name_around_a_restore_of_a_version_that_is_gone(table: La
     assert flat(stream.batches()) == [{"id": 11, "v": "11", "n": None}]
 
 
+@pytest.mark.parametrize("library", [write_dataset, lance.write_dataset])
+@pytest.mark.parametrize("kind", ["top", "struct", "map"])
+def test_columns_that_were_renamed_before_an_overwrite_keep_their_values(path: str, kind: str, library: Any) -> None:
+    def rows(numbers: list[int], *names: str) -> pa.Table:
+        below = pa.struct([(name, pa.int64()) for name in names])
+        if kind == "top":
+            return pa.table({"id": numbers, **{name: [n * 10 for n in numbers] for name in names}})
+        values = [dict.fromkeys(names, n * 10) for n in numbers]
+        if kind == "struct":
+            return pa.table({"id": numbers, "s": pa.array(values, below)})
+        return pa.table({"id": numbers, "s": pa.array([[("k", x)] for x in values], pa.map_(pa.string(), below))})
+
+    at = {"top": "", "struct": "s.", "map": "s.entries.value."}[kind]
+    table = write_dataset(rows([1, 2], "gone", "was", "also"), path, data_storage_version="2.2")
+    table.drop_columns([f"{at}gone"])
+    table.alter_columns({"path": f"{at}was", "name": "now"})
+    table.delete("id = 2")
+    library(rows([3], "now", "also"), path, mode="overwrite", data_storage_version="2.2")
+    stream = Stream(path, readChangeFeed=True, startingVersion=1)
+    changes = flat(stream.batches())
+    seen = [(row["_change_type"], row["_commit_version"], row["id"]) for row in changes]
+    assert seen == [("insert", 1, 1), ("insert", 1, 2), ("delete", 4, 2), ("delete", 5, 1), ("insert", 5, 3)]
+    for row in changes:
+        found = row if kind == "top" else row["s"] if kind == "struct" else row["s"][0][1]
+        assert {"now": found["now"], "also": found["also"]} == dict.fromkeys(("now", "also"), row["id"] * 10)
+
+
+def test_a_column_with_the_name_and_the_id_of_one_before_an_overwrite_is_another(
+    table: LanceDataset, path: str
+) -> None:
+    table.alter_columns({"path": "v", "name": "w"})
+    lance.write_dataset(numbers(10, 11), path, mode="overwrite")
+    assert _schemas(path, 1)[0] == _schemas(path, 1)[-1]
+    changes = flat(Stream(path, readChangeFeed=True, startingVersion=1).batches())
+    assert {(row["_change_type"], row["v"]) for row in changes} == {
+        ("insert", None),
+        ("delete", None),
+        ("insert", "10"),
+    }
+    dataset(path, version=2).restore()
+    changes = flat(Stream(path, readChangeFeed=True, startingVersion=1).batches())
+    assert sorted(row["w"] for row in changes if row["w"] is not None) == sorted([*map(str, range(10))] * 3)
+
+
 def test_values_that_do_not_fit_since_an_overwrite_are_named_with_the_remedy(table: LanceDataset, path: str) -> None:
     stream = Stream(path, ignoreChanges=True)
     stream.batches()

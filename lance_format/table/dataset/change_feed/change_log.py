@@ -6,9 +6,11 @@ import bisect
 import dataclasses
 import datetime
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence, Set
+from collections.abc import Hashable, Iterable, Sequence, Set
+from typing import TypeAlias
 
 from lance_format.arguments import checked_methods
+from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, VersionNotFoundError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.dataset.change_feed.row_changes import INSERT, ComparedFields, RowChange, find_row_changes
@@ -35,6 +37,7 @@ from lance_format.table.versions.watch import VersionWatch
 
 _KEEPS_ROWS = (Rewrite, CreateIndex, Project, ReserveFragments, UpdateConfig)
 _KEEPS_COLUMNS = (Append, CreateIndex, Delete, ReserveFragments, Rewrite, UpdateConfig)
+_Path: TypeAlias = tuple[str | int, ...]
 _CLONE = "clone"
 """The operation that makes the first version of a branch."""
 _REMEMBERED = 4
@@ -44,10 +47,9 @@ _NANOSECONDS = 1000
 
 @dataclass(frozen=True, slots=True)
 class _ColumnStep:
-    """The columns that a version has, the ids that its casts changed, and the version that it restored."""
+    """The ids that columns of a version had in the version before it, and the version that it restored."""
 
-    ids: frozenset[int]
-    casts: dict[int, int]
+    former: dict[int, int]
     restored: int | None
 
 
@@ -69,7 +71,6 @@ class ChangeLog:
         self._table = dataset._table
         self._watch = VersionWatch(dataset._table.directory)
         self._known: OrderedDict[int, tuple[Manifest, Transaction | None]] = OrderedDict()
-        self._replaced_columns: dict[int, bool] = {}
         self._column_steps: dict[int, _ColumnStep] = {}
         self._kept_since: dict[tuple[int, frozenset[int]], int] = {}
 
@@ -213,42 +214,12 @@ class ChangeLog:
         keeps = isinstance(operation, _KEEPS_COLUMNS) or (operation is not None and operation.name == _CLONE)
         return version > 1 and not keeps
 
-    def keeps_field_ids(self, version: int, later: int) -> bool:
-        """Return whether field ids stand for the same columns in two versions.
-
-        They do unless a version in between replaced the columns: an overwrite numbers them from 0 again.
-
-        Parameters
-        ----------
-        version, later : int
-
-        Returns
-        -------
-        bool
-            False if that is unknown, because a version in between is not there.
-        """
-        return not any(self._replaces_columns(number) for number in range(version + 1, later + 1))
-
-    def _replaces_columns(self, version: int) -> bool:
-        if version not in self._replaced_columns:
-            self._replaced_columns[version] = self._find_replaced_columns(version)
-        return self._replaced_columns[version]
-
-    def _find_replaced_columns(self, version: int) -> bool:
-        try:
-            (before, _), (after, transaction) = self._load(version - 1), self._load(version)
-        except VersionNotFoundError:
-            return True
-        operation = None if transaction is None else transaction.operation
-        if before.schema.fields == after.schema.fields or not isinstance(operation, Overwrite | Restore):
-            return False
-        return isinstance(operation, Overwrite) or not self.keeps_field_ids(operation.version, version - 1)
-
     def keeps_fields(self, version: int, later: int, ids: frozenset[int]) -> bool:
-        """Return whether no version between two that have fields of some ids lacks one of them.
+        """Return whether fields of some ids are the same in two versions that have them.
 
-        If one does, the field was dropped, and a compaction may have freed its id for another. Most often a data file
-        that both versions have tells that none was dropped. Otherwise the versions in between are read.
+        They are not if a version in between lacks one, as a compaction may have freed its id for another, or if an
+        overwrite numbered them differently. Most often a data file that both versions have tells that they are.
+        Otherwise the versions in between are read.
 
         Parameters
         ----------
@@ -264,8 +235,9 @@ class ChangeLog:
             return True
         try:
             if not self._share_files(version, later, ids):
-                for number in range(version + 1, later):
-                    if not ids <= self._column_step(number).ids:
+                for step in map(self._column_step, range(version + 1, later + 1)):
+                    is_earlier = step.restored is not None and step.restored < version
+                    if is_earlier or any(step.former.get(number) != number for number in ids):
                         return False
         except VersionNotFoundError:
             return True
@@ -285,7 +257,8 @@ class ChangeLog:
     def former_field_ids(self, version: int, later: int) -> dict[int, int]:
         """Return the ids that the columns of a later version had in a version that has them.
 
-        Casts give columns other ids, and the id of a column that was dropped may become that of another one.
+        Casts give columns other ids, and the id of a column that was dropped may become that of another one. Overwrites
+        with other columns number them from 0 again: fields of the same names are the same then.
 
         Parameters
         ----------
@@ -310,8 +283,7 @@ class ChangeLog:
             step = self._column_step(number)
             if step.restored is None:
                 before = steps[number - 1]
-                found = {made: before[made] for made in step.ids if made in before}
-                found |= {made: before[cast] for made, cast in step.casts.items() if cast in before}
+                found = {made: before[former] for made, former in step.former.items() if former in before}
             elif step.restored >= version:
                 found = steps[step.restored]
             else:
@@ -324,14 +296,21 @@ class ChangeLog:
         if version not in self._column_steps:
             transaction = self._load(version)[1]
             operation = None if transaction is None else transaction.operation
-            made, casts = self._field_ids(version), {}
+            made = self._field_ids(version)
+            former = {number: number for number in made}
             if isinstance(operation, Merge) and version > 1:
-                former = self._field_ids(version - 1)
-                if len(former) == len(made):
-                    pairs = zip(former, made, strict=True)
-                    casts = {new: old for old, new in pairs if old not in made and new not in former}
+                known = self._field_ids(version - 1)
+                if len(known) == len(made):
+                    pairs = zip(known, made, strict=True)
+                    former |= {new: old for old, new in pairs if old not in made and new not in known}
+            elif isinstance(operation, Overwrite) and version > 1:
+                before, after = (self._load(number)[0].schema.fields for number in (version - 1, version))
+                if before != after:
+                    known_paths = _ids_by_path(before)
+                    paths = _ids_by_path(after)
+                    former = {paths[path]: known_paths[path] for path in paths.keys() & known_paths.keys()}
             restored = operation.version if isinstance(operation, Restore) else None
-            self._column_steps[version] = _ColumnStep(frozenset(made), casts, restored)
+            self._column_steps[version] = _ColumnStep(former, restored)
         return self._column_steps[version]
 
     def _field_ids(self, version: int) -> list[int]:
@@ -409,6 +388,25 @@ class ChangeLog:
         while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
         return found
+
+
+def _ids_by_path(fields: Iterable[Field], above: _Path = (), kind: str = "struct") -> dict[_Path, int]:
+    """Return the ids of fields by their names in structs, and by their places in lists and maps.
+
+    Parameters
+    ----------
+    fields : iterable of Field
+    above : tuple of str or int
+        The path of the field that they are below.
+    kind : str
+        The logical type of that field; `entries` for the entries of a map.
+    """
+    found: dict[_Path, int] = {}
+    for place, field in enumerate(fields):
+        path = (*above, field.name if kind == "struct" else place)
+        below = "entries" if kind == "map" else field.logical_type
+        found |= {path: field.id, **_ids_by_path(field.children, path, below)}
+    return found
 
 
 def _emptied(table: TableVersion) -> TableVersion:
