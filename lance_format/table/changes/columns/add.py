@@ -367,6 +367,13 @@ def with_new_file(fragment: FragmentMetadata, new: DataFile, schema: Schema) -> 
     Its fields get tombstones in earlier files. Values of fields within structs replace these structs as well in format
     2.0, which has columns for structs. Earlier files may also hold columns that were dropped: pylance calls a file
     damaged that has no others.
+
+    Parameters
+    ----------
+    fragment : FragmentMetadata
+    new : DataFile
+    schema : Schema
+        The columns of the table.
     """
     replaced = set(new.fields)
     files = [
