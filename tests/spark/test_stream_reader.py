@@ -338,6 +338,87 @@ def test_a_restore_that_undoes_a_compaction_too_brings_back_values(table: LanceD
     ]
 
 
+def _changes_of(path: str, version: int) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the rows that a version changed, by the kind of the change."""
+    start, end = Offset(version).to_json(), Offset(version + 1).to_json()
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for row in Stream(path, readChangeFeed=True, startingVersion=version).between(start, end):
+        found.setdefault(row["_change_type"], []).append((row["id"], row["v"]))
+    return {kind: sorted(rows) for kind, rows in found.items()}
+
+
+@pytest.fixture
+def stable(path: str) -> LanceDataset:
+    return write_dataset(numbers(0, 10), path, max_rows_per_file=4, enable_stable_row_ids=True)
+
+
+def _update_in_place(path: str, *columns: str) -> None:
+    """Update the first row of the first fragment, as pylance does: without a record of the row."""
+    table = lance.dataset(path)
+    new = pa.table(
+        {"_rowid": pa.array([0], pa.uint64()), **{name: [-1] if name == "id" else ["new"] for name in columns}}
+    )
+    fragment, modified = table.get_fragments()[0].update_columns(new)
+    operation = lance.LanceOperation.Update(updated_fragments=[fragment], fields_modified=modified)
+    lance.LanceDataset.commit(path, operation, read_version=table.version)
+
+
+@pytest.mark.parametrize("detour", [False, True])
+def test_a_restore_undoes_updates_that_no_row_records(stable: LanceDataset, path: str, detour: bool) -> None:
+    _update_in_place(path, "v")
+    if detour:  # by way of a restore: of the version with the update, whose changes are those of version 2
+        dataset(path, version=1).restore()
+        dataset(path, version=2).restore()
+    dataset(path).optimize.compact_files()
+    dataset(path).delete("id = 3")
+    dataset(path, version=1).restore()
+    rows = [(number, str(number)) for number in range(4)]
+    assert _changes_of(path, dataset(path).version) == {
+        "update_preimage": [(0, "new"), *rows[1:3]],
+        "update_postimage": rows[:3],
+        "insert": rows[3:],
+    }
+
+
+def test_a_restore_redoes_updates_that_no_row_records(stable: LanceDataset, path: str) -> None:
+    _update_in_place(path, "v")
+    dataset(path, version=1).restore()
+    dataset(path).optimize.compact_files()
+    dataset(path, version=2).restore()
+    rows = [(number, str(number)) for number in range(4)]
+    assert _changes_of(path, 5) == {"update_preimage": rows, "update_postimage": [(0, "new"), *rows[1:]]}
+
+
+def test_a_restore_undoes_updates_of_all_columns(stable: LanceDataset, path: str) -> None:
+    _update_in_place(path, "id", "v")
+    dataset(path, version=1).restore()
+    rows = [(number, str(number)) for number in range(4)]
+    assert _changes_of(path, 3) == {"update_preimage": [(-1, "new"), *rows[1:]], "update_postimage": rows}
+
+
+def test_a_restored_column_whose_id_another_one_had_has_its_values(stable: LanceDataset, path: str) -> None:
+    stable.drop_columns(["v"])
+    dataset(path).optimize.compact_files()
+    dataset(path).add_columns(pa.field("other", pa.string()))
+    ids = [{field.name(): field.id() for field in lance_schema.fields()} for lance_schema in _schemas(path, 1)]
+    assert ids[0]["v"] == ids[-1]["other"]
+    dataset(path, version=1).restore()
+    assert _changes_of(path, 5) == {
+        "update_preimage": [(number, None) for number in range(10)],
+        "update_postimage": [(number, str(number)) for number in range(10)],
+    }
+
+
+def test_rows_that_a_restore_moves_count_as_updated_if_a_version_is_gone(stable: LanceDataset, path: str) -> None:
+    _update_in_place(path, "v")
+    dataset(path).optimize.compact_files()
+    dataset(path, version=1).restore()
+    dataset(path, version=3).cleanup_old_versions(datetime.timedelta(0))
+    assert [item["version"] for item in dataset(path).versions()] == [3, 4]
+    rows = [(number, str(number)) for number in range(10)]
+    assert _changes_of(path, 4) == {"update_preimage": [(0, "new"), *rows[1:]], "update_postimage": rows}
+
+
 def test_a_batch_has_rows_twice_that_a_restore_brings_back(table: LanceDataset, path: str) -> None:
     stream = Stream(path, ignoreChanges=True)
     stream.batches()

@@ -5,15 +5,25 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import datetime
+import functools
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence, Set
 from typing import TypeAlias
+
+import numpy as np
 
 from lance_format.arguments import checked_methods
 from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, VersionNotFoundError
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.table.dataset.change_feed.row_changes import INSERT, ComparedFields, RowChange, find_row_changes
+from lance_format.table.dataset.change_feed.row_changes import (
+    INSERT,
+    ComparedFields,
+    RowChange,
+    Undone,
+    find_row_changes,
+    find_unrecorded_updates,
+)
 from lance_format.table.dataset.dataset import LanceDataset
 from lance_format.table.format.lineage import is_ancestor
 from lance_format.table.format.manifest import Manifest
@@ -199,7 +209,29 @@ class ChangeLog:
         before = self._open(version - 1) if version > 1 else _emptied(after)
         schemas = before.manifest.schema, after.manifest.schema
         fields = ComparedFields.of(*schemas, columns, dropped, with_new=with_new_columns)
-        return find_row_changes(before, after, None if transaction is None else transaction.operation, fields)
+        operation = None if transaction is None else transaction.operation
+        undone = None
+        if isinstance(operation, Restore):
+            undone = functools.partial(self._find_undone, operation.version, version, fields.before | fields.after)
+        return find_row_changes(before, after, operation, fields, undone)
+
+    def _find_undone(self, restored: int, version: int, fields: frozenset[int]) -> Undone | None:
+        """Find what a restore undid, from the restored version up to it. None if a version in between is not there."""
+        row_ids, lacking = [np.empty(0, np.uint64)], set[int]()
+        number, first = version - 1, restored
+        try:
+            while number > first:
+                after, transaction = self._open(number), self._load(number)[1]
+                operation = None if transaction is None else transaction.operation
+                lacking |= fields.difference(self._field_ids(number))
+                if isinstance(operation, Restore):
+                    first = min(first, operation.version)
+                elif not isinstance(operation, Overwrite):
+                    row_ids += find_unrecorded_updates(self._open(number - 1), after, operation, fields)
+                number -= 1
+        except VersionNotFoundError:
+            return None
+        return Undone(np.concatenate(row_ids), frozenset(lacking))
 
     def _inserts(self, version: int, fragment_ids: Sequence[int]) -> list[RowChange]:
         fragments = self._load(version)[0].fragments

@@ -4,7 +4,8 @@ Fragments that both versions have in the very same form are skipped, and no valu
 and rows in both versions changed by its deletion file (rows are gone, or back) or by its data files (values were
 replaced in place). All rows of other fragments are gone, or new. With stable row ids, a row that is gone here and new
 there is the same row if its id is the same: it was updated if the version of its last update differs, and moved if not.
-Without stable row ids an updated row is deleted and inserted. A rewrite only moves rows.
+A restore also undoes updates that no row records (`Undone`). Without stable row ids an updated row is deleted and
+inserted. A rewrite only moves rows.
 
 Memory is needed for the rows that one version both removed and added, about 50 bytes each. Pure inserts and deletes
 need a bitmap per fragment.
@@ -12,8 +13,9 @@ need a bitmap per fragment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import field
+from types import NoneType
 from typing import TypeAlias
 
 import numpy as np
@@ -139,8 +141,62 @@ def _field_ids(schema: Schema, columns: Sequence[str] | None = None) -> frozense
     return frozenset(node.id for field in chosen for node in field.walk())
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Undone:
+    """Changes of versions that a restore undoes, as far as the lineage of rows does not tell them.
+
+    Parameters
+    ----------
+    row_ids : ndarray of uint64
+        Ids of rows whose values were replaced in place while the version of their last update stayed.
+    field_ids : frozenset of int
+        Ids of fields that one of the versions lacks. A later field of such an id may be another one.
+    """
+
+    row_ids: _Numbers
+    field_ids: frozenset[int]
+
+
+def find_unrecorded_updates(
+    before: TableVersion, after: TableVersion, operation: _KnownOperation, fields: Set[int]
+) -> list[_Numbers]:
+    """Find rows whose values a version replaced in place, in fragments where it is the last update of no row.
+
+    Parameters
+    ----------
+    before, after : TableVersion
+        Two successive versions of a table with stable row ids.
+    operation : Operation or OtherOperation, optional
+        The operation that made the later one, if it is known.
+    fields : set of int
+        Ids of the fields whose values are compared.
+
+    Returns
+    -------
+    list of ndarray of uint64
+        The row ids, by fragment; deleted rows too.
+    """
+    if not isinstance(operation, (Update, DataReplacement, Merge, OtherOperation, NoneType)):
+        return []
+    compared = ComparedFields(frozenset(fields), frozenset(fields))
+    old = _by_id(before, after, compared)
+    found = []
+    for fragment_id, now in _by_id(after, before, compared).items():
+        was = old.get(fragment_id)
+        if was is None or not _has_same_rows(was, now, operation) or not _has_other_values(was, now, compared):
+            continue
+        scan, rows = _scan(after, now), np.arange(now.physical_rows)
+        if np.array_equal(_updated_at(_scan(before, was), rows), _updated_at(scan, rows)):
+            found.append(_ids(scan, rows))
+    return found
+
+
 def find_row_changes(
-    before: TableVersion, after: TableVersion, operation: _KnownOperation, fields: ComparedFields
+    before: TableVersion,
+    after: TableVersion,
+    operation: _KnownOperation,
+    fields: ComparedFields,
+    undone: Callable[[], Undone | None] | None = None,
 ) -> list[RowChange]:
     """Find the rows that a version changed.
 
@@ -151,6 +207,9 @@ def find_row_changes(
     operation : Operation or OtherOperation, optional
         The operation that made the later one, if it is known.
     fields : ComparedFields
+    undone : callable, optional
+        Returns what a restore undoes, or None if that is unknown: all rows that moved count as updated then. Called
+        only if rows moved.
 
     Returns
     -------
@@ -165,7 +224,7 @@ def find_row_changes(
     if isinstance(operation, Rewrite):
         return []
     old, new = _by_id(before, after, fields), _by_id(after, before, fields)
-    finder = _Finder(before, after, isinstance(operation, Restore))
+    finder = _Finder(before, after, isinstance(operation, Restore), undone)
     gone, come = [], []
     for fragment_id in sorted(old.keys() | new.keys()):
         was, now = old.get(fragment_id), new.get(fragment_id)
@@ -201,6 +260,7 @@ class _Finder:
     before: TableVersion
     after: TableVersion
     is_restored: bool
+    undone: Callable[[], Undone | None] | None
     found: list[RowChange] = field(default_factory=list)
 
     def add(self, table: TableVersion, kind: str, parts: Iterable[_Rows]) -> None:
@@ -252,6 +312,13 @@ class _Finder:
             is_same = old.created_at[in_old] == new.created_at[in_new]
         is_updated = old.updated_at[in_old] != new.updated_at[in_new]
         is_updated |= old.has_lone[in_old] | new.has_lone[in_new]
+        if self.undone is not None and (is_same & ~is_updated).any():
+            undone = self.undone()
+            if undone is None:
+                is_updated[:] = True
+            else:
+                is_updated |= np.isin(both, undone.row_ids)
+                is_updated |= _has_values(gone, undone.field_ids)[in_old] | _has_values(come, undone.field_ids)[in_new]
         for table, parts, kinds, places, alone, image in (
             (self.before, gone, old, in_old, DELETE, PREIMAGE),
             (self.after, come, new, in_new, INSERT, POSTIMAGE),
@@ -283,9 +350,15 @@ class _Identities:
             np.concatenate([_ids(scan, rows) for scan, rows in pairs]),
             np.concatenate([_created_at(scan, rows) for scan, rows in pairs]),
             np.concatenate([_updated_at(scan, rows) for scan, rows in pairs]),
-            np.concatenate([np.full(rows.size, bool(_files_of(scan.fragment, lone))) for scan, rows in pairs]),
+            _has_values(parts, lone),
             np.cumsum([rows.size for rows in offsets]),
         )
+
+
+def _has_values(parts: Sequence[_Rows], fields: frozenset[int]) -> npt.NDArray[np.bool_]:
+    """Return whether the fragment of each row has values of some fields."""
+    pairs = [(bool(_files_of(rows.scan.fragment, fields)), rows.known().size) for rows in parts]
+    return np.concatenate([np.full(size, has) for has, size in pairs])
 
 
 def _by_id(table: TableVersion, other: TableVersion, fields: ComparedFields) -> dict[int, FragmentMetadata]:
