@@ -126,9 +126,7 @@ def read_small_files(
     return [False] * len(files), None
 
 
-def is_wide(
-    source: RangeReader, version: FileVersion, num_rows: int, projections: Sequence[ColumnProjection]
-) -> bool:
+def is_wide(source: RangeReader, version: FileVersion, num_rows: int, projections: Sequence[ColumnProjection]) -> bool:
     """Return whether a file has many wanted columns with few rows and bytes each, so that calls for each cost most.
 
     Parameters
