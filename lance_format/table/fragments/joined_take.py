@@ -19,7 +19,7 @@ from lance_format.object_store import ReadCounter
 from lance_format.table.fragments.column_parts import ColumnParts, column_parts
 from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.row_columns import LiveRows
-from lance_format.table.fragments.small_fragments import take_of_tiny
+from lance_format.table.fragments.small_fragments import num_tiny, take_of_tiny
 
 _MOST_TOGETHER = 64
 """Maximum number of fragments whose files are open at the same time."""
@@ -53,7 +53,8 @@ def take_fragments(
     for parts, alike in itertools.groupby(fragments, lambda rows: _parts_of(rows, schema)):
         left = list(alike)
         while left:
-            group, left = left[:_MOST_TOGETHER], left[_MOST_TOGETHER:]
+            count = num_tiny(parts, left[:_MOST_TOGETHER]) or _MOST_TOGETHER
+            group, left = left[:count], left[count:]
             found = _take_together(parts, group, counter, opened)
             if found is not None:
                 yield found, group

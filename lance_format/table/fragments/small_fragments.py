@@ -34,11 +34,8 @@ from lance_format.table.fragments.reader import FragmentReader, filter_rows, loa
 from lance_format.table.fragments.row_columns import LiveRows
 from lance_format.version import FileVersion
 
-_LEAST_BYTES, _MOST_BYTES = 256 * 1024, 512 * 1024
-"""Maximum size of the files of a small fragment, where few of its columns are wanted, and where most are.
-
-Reading all of it costs less than the calls that look for a part.
-"""
+_MOST_BYTES = 512 * 1024
+"""Maximum size of the files of a small fragment: reading all of it costs less than the calls that look for a part."""
 
 _SMALL_PAGE_BYTES = 32 * 1024
 """Reading a page of so many bytes costs no more than finding some of its rows."""
@@ -47,7 +44,7 @@ _TINY_PAGE_BYTES, _MOST_TINY_BYTES = 8 * 1024, 16 * 1024 * 1024
 """A page of at most so many bytes is a chunk or two, of which single rows need all; and bytes of several fragments."""
 
 _WANTED_SHARE = 0.25
-"""Share of its columns that are most."""
+"""Share of the columns of a fragment with more bytes that have to be wanted."""
 
 
 def has_small_files(fragment: FragmentMetadata) -> bool:
@@ -74,7 +71,7 @@ def _is_small(num_fields: int, scan: FragmentReader) -> bool:
     held = sum(len(file.fields) for file in fragment.files)
     return (
         has_small_files(fragment)
-        and (fragment.known_bytes <= _LEAST_BYTES or num_fields >= _WANTED_SHARE * held)
+        and (fragment.known_bytes <= _MOST_BYTES or num_fields >= _WANTED_SHARE * held)
         and all(file.file_size_bytes for file in fragment.files)
         and all(_has_levels(file) for file in fragment.files)
     )
@@ -113,6 +110,25 @@ def read_small_fragments(
             yield found[0], *_live([scans[position] for position in found[0]], found[1])
 
 
+def num_tiny(parts: ColumnParts, fragments: Sequence[LiveRows]) -> int:
+    """Return how many fragments, from the first on, are read at once by `take_of_tiny`.
+
+    Parameters
+    ----------
+    parts, fragments
+        See there.
+    """
+    num_fields = sum([len(columns) for columns in parts.held.values()])
+    if not fragments or fragments[0].scan.directory.store.is_remote:
+        return 0
+    num_bytes = 0
+    for number, rows in enumerate(fragments):
+        num_bytes += rows.scan.fragment.known_bytes
+        if num_bytes > _MOST_TINY_BYTES or not _is_tiny(num_fields, rows.scan):
+            return number
+    return len(fragments)
+
+
 def take_of_tiny(parts: ColumnParts, fragments: Sequence[LiveRows], counter: ReadCounter) -> pa.RecordBatch | None:
     """Read rows of fragments whose files are read as a whole sooner than their ends and parts.
 
@@ -128,12 +144,9 @@ def take_of_tiny(parts: ColumnParts, fragments: Sequence[LiveRows], counter: Rea
     pa.RecordBatch or None
         None if the fragments are larger, or have to be read for themselves.
     """
-    num_fields = sum([len(columns) for columns in parts.held.values()])
+    if num_tiny(parts, fragments) < len(fragments):
+        return None
     scans = [rows.scan for rows in fragments]
-    if scans[0].directory.store.is_remote or not all(_is_tiny(num_fields, scan) for scan in scans):
-        return None
-    if sum([scan.fragment.known_bytes for scan in scans]) > _MOST_TINY_BYTES:
-        return None
     found = _read_alike(parts, dict(enumerate(scans)), counter)
     if found is None or len(found[0]) < len(fragments):
         return None
