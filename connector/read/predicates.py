@@ -123,9 +123,10 @@ def filterable_columns(stored: pa.Schema, schema: StructType) -> list[list[str]]
     list of list of str
         Names that lead to a column.
     """
-    found = [[name] for name in ROW_FIELDS if name not in stored.names]
+    names = set(stored.names)
+    found = [[name] for name in ROW_FIELDS if name not in names]
     for field in schema:
-        if field.name in stored.names:
+        if field.name in names:
             found.extend(_filterable(stored.field(field.name).type, field.dataType, [field.name]))
     return found
 

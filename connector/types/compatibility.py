@@ -69,8 +69,9 @@ def find_misfit(stored: pa.Schema, wanted: StructType, path: str) -> str | None:
         Every column that is missing or has another type.
     """
     differences = []
+    names = set(stored.names)
     for field in wanted:
-        if field.name in stored.names:
+        if field.name in names:
             [found] = to_spark_schema(pa.schema([stored.field(field.name)]))
         elif field.name in ROW_FIELDS:
             found = ROW_FIELDS[field.name]
@@ -170,9 +171,10 @@ def check_same_columns(stored: pa.Schema, known: StructType, path: str, *, is_de
     SchemaMismatchError
         Naming every column that is missing or has another type.
     """
-    differences = [f"column {name!r} is not known" for name in stored.names if name not in known.fieldNames()]
+    names = set(known.fieldNames())
+    differences = [f"column {name!r} is not known" for name in stored.names if name not in names]
     for field in to_spark_schema(stored):
-        if field.name in known.fieldNames():
+        if field.name in names:
             differences.extend(
                 f"column {name!r} is known as {_spell(source)} but is {_spell(target)}"
                 for name, source, target in _differing(known[field.name].dataType, field.dataType, field.name)

@@ -345,5 +345,6 @@ def _plan_append(
     wanted = apply_to_new(to_stored_schema(with_entries_of_fields(named)), options.column_options)
     check_appendable(named, to_spark_schema(stored), options.path, allow_new=options.merge_schema)
     check_against_table(wanted, stored, options.column_options, options.path)
-    known = [with_new_fields(field, wanted.field(field.name)) for field in stored if field.name in wanted.names]
-    return named, pa.schema([*known, *(field for field in wanted if field.name not in stored.names)])
+    given, held = set(wanted.names), set(stored.names)
+    known = [with_new_fields(field, wanted.field(field.name)) for field in stored if field.name in given]
+    return named, pa.schema([*known, *(field for field in wanted if field.name not in held)])

@@ -87,7 +87,7 @@ def as_expression(source: str | pc.Expression | Expression, schema: pa.Schema) -
     """
     if isinstance(source, str):
         # as in the reference, text that is the name of a column means the column, however odd the name
-        is_name = source in schema.names and not source.isspace() and source != ""
+        is_name = not source.isspace() and source != "" and schema.get_field_index(source) >= 0
         return bind(Column((source,)) if is_name else parse(source), schema)
     if isinstance(source, pc.Expression):
         return bind(from_arrow(source, schema), schema)

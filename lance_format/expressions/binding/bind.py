@@ -107,17 +107,18 @@ class _Binder:
         return typed
 
     def _column(self, path: nodes.FieldPath) -> Typed:
-        names = self._schema.names
         index = self._schema.get_field_index(path[0])
         if index < 0:
+            names = self._schema.names
             matches = [index for index, name in enumerate(names) if name.lower() == path[0].lower()]
             if len(matches) != 1:
                 raise InvalidInputError(_unknown("column", path[0], names))
             index = matches[0]
-        arrow_type = self._schema.field(index).type
+        column = self._schema.field(index)
+        arrow_type = column.type
         for depth, name in enumerate(path[1:], start=1):
             arrow_type = _field_type(arrow_type, name, name_to_sql(path[:depth]))
-        return Typed(nodes.Column((names[index], *path[1:])), _storage_type(arrow_type))
+        return Typed(nodes.Column((column.name, *path[1:])), _storage_type(arrow_type))
 
     def _type_of(self, path: nodes.FieldPath) -> pa.DataType:
         return self._column(path).type

@@ -47,17 +47,17 @@ class Output:
     value: BoundExpression
     part: Field | None = None
 
-    def stored(self, schema: Schema) -> Field | None:
-        """Return the stored field of the output; None if it is computed, or a row column."""
+    def stored(self, columns: Mapping[str, Field]) -> Field | None:
+        """Return the stored field of the output, given the columns; None if it is computed, or a row column."""
         if self.part is not None:
             return self.part
         expression = self.value.expression
         if not isinstance(expression, Column):
             return None
-        fields, found = schema.fields, None
-        for name in expression.path:
-            found = next((field for field in fields if field.name == name), None)
+        found = columns.get(expression.path[0])
+        for name in expression.path[1:]:
             fields = () if found is None else found.children
+            found = next((field for field in fields if field.name == name), None)
         return found
 
     @property
@@ -274,12 +274,13 @@ def _bind_selection(
     outputs += [Output(name, as_expression(Column((name,)), visible)) for name in extra if name not in present]
     paths = frozenset(path for output in outputs for path in output.paths)
     source = _source(stored, paths)
-    fields = [_output_field(output, stored, visible) for output in outputs]
+    stored_by_name, read_by_name = ({field.name: field for field in schema.fields} for schema in (stored, source))
+    fields = [_output_field(output, stored_by_name, visible) for output in outputs]
     return _Selection(
         visible=visible,
         outputs=tuple(outputs),
         origins=tuple(
-            Origin(output.copied, _converted(output.stored(source), field), field)
+            Origin(output.copied, _converted(output.stored(read_by_name), field), field)
             for output, field in zip(outputs, fields, strict=True)
         ),
         schema=pa.schema(fields, metadata=visible.metadata),
@@ -327,8 +328,8 @@ def _with_row_columns(batch: pa.RecordBatch, names: Sequence[str], rows: Sequenc
     return pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *names])
 
 
-def _output_field(output: Output, stored: Schema, visible: pa.Schema) -> pa.Field:
-    field = output.stored(stored)
+def _output_field(output: Output, columns: Mapping[str, Field], visible: pa.Schema) -> pa.Field:
+    field = output.stored(columns)
     shown = None if field is None else with_text(Schema((field,))).to_arrow().field(0)
     if output.copied is not None:
         return (visible.field(output.copied) if shown is None else shown).with_name(output.name)
@@ -339,7 +340,8 @@ def _bind_outputs(columns: Columns | None, stored: Schema, visible: pa.Schema) -
     if columns is None:
         return [Output(name, as_expression(Column((name,)), visible)) for name in stored.names]
     if isinstance(columns, pa.Schema):
-        return [_select(field, stored, visible) for field in columns]
+        by_name = {field.name: field for field in stored.fields}
+        return [_select(field, by_name.get(field.name), visible) for field in columns]
     if isinstance(columns, Mapping):
         return [Output(name, as_expression(text, visible)) for name, text in columns.items()]
     if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
@@ -356,9 +358,9 @@ def visible_schema(stored: Schema, computed: Sequence[pa.Field] = ()) -> pa.Sche
     return pa.schema([*arrow, *hidden, *computed], metadata=arrow.metadata)
 
 
-def _select(wanted: pa.Field, stored: Schema, visible: pa.Schema) -> Output:
+def _select(wanted: pa.Field, found: Field | None, visible: pa.Schema) -> Output:
+    """Select what a field names of a stored one, if it is not computed."""
     value = _as_column(wanted.name, visible)
-    found = next((field for field in stored.fields if field.name == wanted.name), None)
     part = None if found is None else _part(found, wanted.type, wanted.name)
     return Output(wanted.name, value, None if part == found else part)
 
@@ -390,7 +392,7 @@ def _leaves(field: Field, above: FieldPath = ()) -> Iterator[FieldPath]:
 
 def _as_column(name: str, visible: pa.Schema) -> BoundExpression:
     """Bind the name of a column, or the dotted path of a field below one."""
-    if name in visible.names:
+    if visible.get_field_index(name) >= 0:
         return as_expression(Column((name,)), visible)
     try:
         bound = as_expression(name, visible)

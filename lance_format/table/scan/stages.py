@@ -113,12 +113,11 @@ class Stages:
         if not fields:
             return empty_columns_batch(kept.num_rows)
         stages = [(self.kept, kept)] + ([] if late is None else [(self.late, late)])
+        by_name = [({field.name: field for field in schema.fields}, batch) for schema, batch in stages]
         arrays = []
         for field in fields:
             parts: list[tuple[Field, pa.Array]] = [
-                (schema.field(field.name), batch.column(field.name))
-                for schema, batch in stages
-                if field.name in schema.names
+                (known[field.name], batch.column(field.name)) for known, batch in by_name if field.name in known
             ]
             arrays.append(combine_parts(field, parts, kept.num_rows))
         return pa.RecordBatch.from_arrays(arrays, schema=self.projection.output_source.to_storage())

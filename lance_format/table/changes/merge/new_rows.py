@@ -34,7 +34,7 @@ def replaced_rows(
         Is told the rows.
     """
     schema = table.manifest.schema
-    given = [name for name in source.table.schema.names if name not in source.partial]
+    given = {name for name in source.table.schema.names if name not in source.partial}
     missing = read_schema(schema.select(name for name in schema.names if name not in given), BlobHandling.ALL_BINARY)
     batch_size = _rows_at_once(source)
     for update in updates:
@@ -71,8 +71,9 @@ def _rows_at_once(source: MergeSource) -> int:
 
 def _assemble(schema: Schema, given: pa.Table, kept: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
     """Return rows of the table: columns of the source, others as they were, or else null."""
+    names = set(given.schema.names)
     for node in schema.fields:
-        if node.name in given.schema.names:
+        if node.name in names:
             continue
         column = pa.nulls(given.num_rows, node.to_arrow_type()) if kept is None else kept.column(node.name)
         given = given.append_column(pa.field(node.name, column.type), column)
