@@ -240,9 +240,13 @@ class Schema:
         fields = [field.with_fields(below) for field in self.fields] if below else list(self.fields)
         return Schema((*fields, *(x for x in listed if x.parent_id == TOP_LEVEL_PARENT)), self.metadata)
 
+    def by_name(self) -> dict[str, Field]:
+        """Return the top-level fields by their names, for those who look many up."""
+        return {field.name: field for field in self.fields}
+
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of some top-level fields, in the order given."""
-        known = {field.name: field for field in self.fields}
+        known = self.by_name()
         return Schema(tuple(known.get(name) or self.field(name) for name in names), self.metadata)
 
     def to_storage(self) -> pa.Schema:

@@ -79,6 +79,11 @@ class FileVersion(enum.Enum):
         return self.value.page_table
 
     @property
+    def has_levels(self) -> bool:
+        """True if pages have layouts, whose levels encode the layers above values, as from 2.1 on."""
+        return not (self.has_page_table or self.has_array_encodings)
+
+    @property
     def has_large_chunks(self) -> bool:
         """True if mini-block chunk words and buffer sizes are 32 bits wide instead of 16."""
         return self.value.large_chunks

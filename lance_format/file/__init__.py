@@ -18,11 +18,10 @@ from lance_format.file.reading.file_end import Verification
 from lance_format.file.reading.joined_files import take_joined
 from lance_format.file.reading.reader import FileReader
 from lance_format.file.reading.small_files import (
-    MOST_FIELD_BYTES,
     MOST_ROWS,
-    MOST_WIDE_BYTES,
     SmallFile,
     can_read_together,
+    most_wide_bytes,
     read_small_files,
 )
 from lance_format.file.standalone.file_metadata import (
@@ -51,9 +50,7 @@ __all__ = [
     "DEFAULT_CACHE_BYTES",
     "ROWS_PER_ZONE",
     "MAX_TAIL_BYTES",
-    "MOST_FIELD_BYTES",
     "MOST_ROWS",
-    "MOST_WIDE_BYTES",
     "HeldSource",
     "ColumnProjection",
     "FileReader",
@@ -85,6 +82,7 @@ __all__ = [
     "check_zone_index",
     "column_indices",
     "is_packed",
+    "most_wide_bytes",
     "names_zones",
     "payload_sizes",
     "project",

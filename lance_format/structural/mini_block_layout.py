@@ -84,7 +84,7 @@ class ParsedLayout:
 
     @cached_property
     def form(self) -> Hashable:
-        """What pages share whose rows are decoded together: all but the numbers of values, and FSST's symbols."""
+        """Properties of pages whose rows are decoded together: all but the numbers of values, and FSST's symbols."""
         shared = encodings_pb2.MiniBlockLayout.FromString(self._layout.SerializeToString())
         shared.ClearField("num_items")
         shared.ClearField("num_dictionary_items")

@@ -105,7 +105,7 @@ class Leaf:
 
     @cached_property
     def form(self) -> Hashable:
-        """What leaves share whose pages may be decoded as those of one, and sliced; None for one that is read alone."""
+        """Properties of leaves whose pages may be decoded as those of one, and sliced; None if one is read alone."""
         if pa.types.is_dictionary(self.arrow_type) or self.items_per_row > 1:
             return None
         return self.arrow_type, self.shape, tuple([field.logical_type for field in self.path[:-1]])

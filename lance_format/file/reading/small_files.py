@@ -1,7 +1,8 @@
-"""Reading of many small files at once, each of which is in memory.
+"""Reading of small files, each of which is in memory: of many at once, or of one with many columns.
 
 A small file costs calls rather than bytes: as many as a large one. So its end is parsed where it differs from those of
-other files, and the pages that all files have of a column are decoded as one (`lance_format.structural.together`).
+other files, and the pages that all files have of a column, or of columns of one type, are decoded as one
+(`lance_format.structural.together`).
 
 Nothing is an error here. A file that is damaged, or that holds anything unusual, is left to `FileReader`, which reads
 it or says what is wrong.
@@ -48,7 +49,7 @@ _Pages: TypeAlias = tuple[Sequence[_Column], bool]
 MOST_ROWS = 32 * 1024
 """Maximum number of rows of a small file."""
 
-MOST_FIELD_BYTES, MOST_WIDE_BYTES = 48 * 1024, 16 * 1024 * 1024
+_MOST_FIELD_BYTES, _MOST_WIDE_BYTES = 48 * 1024, 16 * 1024 * 1024
 """A file is small as well that has so few bytes for each of its fields, up to the latter."""
 
 _LEAST_COLUMNS = 8
@@ -126,6 +127,11 @@ def read_small_files(
     return [False] * len(files), None
 
 
+def most_wide_bytes(num_fields: int) -> int:
+    """Return up to how many bytes a file with few rows is small because of its many fields."""
+    return min(num_fields * _MOST_FIELD_BYTES, _MOST_WIDE_BYTES)
+
+
 def is_wide(source: RangeReader, version: FileVersion, num_rows: int, projections: Sequence[ColumnProjection]) -> bool:
     """Return whether a file has many wanted columns with few rows and bytes each, so that calls for each cost most.
 
@@ -139,9 +145,9 @@ def is_wide(source: RangeReader, version: FileVersion, num_rows: int, projection
     """
     if not 0 < num_rows <= MOST_ROWS or len(projections) < _LEAST_COLUMNS:
         return False
-    if source.request_shape.reads_ahead or not _has_levels(version):
+    if source.request_shape.reads_ahead or not version.has_levels:
         return False
-    return source.size_bytes <= min(len(projections) * MOST_FIELD_BYTES, MOST_WIDE_BYTES)
+    return source.size_bytes <= most_wide_bytes(len(projections))
 
 
 def read_wide_file(
@@ -213,7 +219,7 @@ def _open(file: SmallFile, columns: _ColumnParser) -> _Pages | None:
         if seal is not None and not _is_intact(file.data, seal):
             return None
         version = read_version(tail)
-        if not _has_levels(version):
+        if not version.has_levels:
             return None
         metadata = read_metadata(tail, version)
         numbers = columns.numbers
@@ -231,10 +237,6 @@ def _open(file: SmallFile, columns: _ColumnParser) -> _Pages | None:
         if sum(sizes) != file.num_rows or not all(sizes):
             return None
     return found, version.has_large_chunks
-
-
-def _has_levels(version: FileVersion) -> bool:
-    return not (version.has_page_table or version.has_array_encodings)
 
 
 def _is_intact(data: bytes, seal: Seal) -> bool:

@@ -65,7 +65,7 @@ def plan_update(table: Schema, data: pa.Schema, partial: Partial = Partial.NONE)
 
 
 def _fit(table: Schema, data: pa.Schema, problems: list[str], partial: Partial) -> Schema:
-    incoming = {field.name: field for field in Schema.from_arrow(data).fields}
+    incoming = Schema.from_arrow(data).by_name()
     unknown = [f"the table has no column {name!r}" for name in incoming if name not in table.names]
     different = [
         difference

@@ -17,14 +17,7 @@ from lance_format.byte_io import ByteRange
 from lance_format.data_block import starts_of
 from lance_format.datatypes import Schema
 from lance_format.errors import LanceError
-from lance_format.file import (
-    MOST_FIELD_BYTES,
-    MOST_ROWS,
-    MOST_WIDE_BYTES,
-    SmallFile,
-    can_read_together,
-    read_small_files,
-)
+from lance_format.file import MOST_ROWS, SmallFile, can_read_together, most_wide_bytes, read_small_files
 from lance_format.object_store import CountedStore, ReadableStore, ReadCounter, map_together
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
@@ -51,14 +44,16 @@ def has_small_files(fragment: FragmentMetadata) -> bool:
     """Return whether a fragment has few rows and bytes, as far as the table records these."""
     if not 0 < fragment.physical_rows <= MOST_ROWS:
         return False
-    num_fields = sum([len(file.fields) for file in fragment.files])
-    most_bytes = max(_MOST_BYTES, min(num_fields * MOST_FIELD_BYTES, MOST_WIDE_BYTES))
-    return 0 < fragment.known_bytes <= most_bytes
+    return 0 < fragment.known_bytes <= max(_MOST_BYTES, most_wide_bytes(_num_fields(fragment)))
 
 
 def has_small_pages(fragment: FragmentMetadata) -> bool:
     """Return whether pages of a fragment with small files cost calls rather than bytes, single rows or not."""
-    return fragment.known_bytes <= _SMALL_PAGE_BYTES * sum([len(file.fields) for file in fragment.files])
+    return fragment.known_bytes <= _SMALL_PAGE_BYTES * _num_fields(fragment)
+
+
+def _num_fields(fragment: FragmentMetadata) -> int:
+    return sum([len(file.fields) for file in fragment.files])
 
 
 def smallness(schema: Schema) -> Callable[[FragmentReader], bool]:
@@ -68,10 +63,9 @@ def smallness(schema: Schema) -> Callable[[FragmentReader], bool]:
 
 def _is_small(num_fields: int, scan: FragmentReader) -> bool:
     fragment = scan.fragment
-    held = sum(len(file.fields) for file in fragment.files)
     return (
         has_small_files(fragment)
-        and (fragment.known_bytes <= _MOST_BYTES or num_fields >= _WANTED_SHARE * held)
+        and (fragment.known_bytes <= _MOST_BYTES or num_fields >= _WANTED_SHARE * _num_fields(fragment))
         and all(file.file_size_bytes for file in fragment.files)
         and all(_has_levels(file) for file in fragment.files)
     )
@@ -80,7 +74,7 @@ def _is_small(num_fields: int, scan: FragmentReader) -> bool:
 def _has_levels(file: DataFile) -> bool:
     """Return whether a file is of format 2.1 or later, as far as the manifest knows."""
     version = FileVersion.from_manifest(file.file_major_version, file.file_minor_version)
-    return version is None or not (version.has_page_table or version.has_array_encodings)
+    return version is None or version.has_levels
 
 
 def read_small_fragments(

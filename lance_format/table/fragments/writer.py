@@ -235,7 +235,7 @@ def check_new_columns(before: Schema, after: Schema, version: FileVersion) -> No
     NotSupportedError, InvalidInputError
         See `layout_of`.
     """
-    known = {field.name: field for field in before.fields}
+    known = before.by_name()
     new = tuple(field for field in after.fields if field != known.get(field.name))
     layout_of(Schema(new, after.metadata), version)
 

@@ -274,7 +274,7 @@ def _bind_selection(
     outputs += [Output(name, as_expression(Column((name,)), visible)) for name in extra if name not in present]
     paths = frozenset(path for output in outputs for path in output.paths)
     source = _source(stored, paths)
-    stored_by_name, read_by_name = ({field.name: field for field in schema.fields} for schema in (stored, source))
+    stored_by_name, read_by_name = stored.by_name(), source.by_name()
     fields = [_output_field(output, stored_by_name, visible) for output in outputs]
     return _Selection(
         visible=visible,
@@ -340,7 +340,7 @@ def _bind_outputs(columns: Columns | None, stored: Schema, visible: pa.Schema) -
     if columns is None:
         return [Output(name, as_expression(Column((name,)), visible)) for name in stored.names]
     if isinstance(columns, pa.Schema):
-        by_name = {field.name: field for field in stored.fields}
+        by_name = stored.by_name()
         return [_select(field, by_name.get(field.name), visible) for field in columns]
     if isinstance(columns, Mapping):
         return [Output(name, as_expression(text, visible)) for name, text in columns.items()]

@@ -54,8 +54,8 @@ class Stages:
     def of(cls, projection: Projection) -> Stages:
         """Divide the columns of a projection into stages."""
         outputs, tested = projection.output_source, projection.filter_source
-        there = {field.name: field for field in tested.fields}
-        whole = {field.name: field for field in projection.source.fields}
+        there = tested.by_name()
+        whole = projection.source.by_name()
         wanted = set(outputs.names)
         rests = (remainder(field, there[field.name]) if field.name in there else field for field in outputs.fields)
         kept = tuple(field for field in tested.fields if field.name in wanted)
@@ -113,7 +113,7 @@ class Stages:
         if not fields:
             return empty_columns_batch(kept.num_rows)
         stages = [(self.kept, kept)] + ([] if late is None else [(self.late, late)])
-        by_name = [({field.name: field for field in schema.fields}, batch) for schema, batch in stages]
+        by_name = [(schema.by_name(), batch) for schema, batch in stages]
         arrays = []
         for field in fields:
             parts: list[tuple[Field, pa.Array]] = [
