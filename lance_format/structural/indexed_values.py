@@ -21,6 +21,7 @@ from lance_format.data_block import (
     starts_of,
 )
 from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.kernels.compression.dictionary import number_together
 from lance_format.lazy_dataclasses import dataclass
 
 
@@ -56,9 +57,7 @@ def index_into(dictionary: DataBlock, indices: ValueBlock) -> DictionaryBlock:
     CorruptFileError
         If an index has no item.
     """
-    if not isinstance(indices, FixedWidthBlock) or indices.bits_per_value not in (8, 16, 32, 64):
-        raise CorruptFileError("the indices of a dictionary are not integers")
-    block = DictionaryBlock(dictionary, indices)
+    block = DictionaryBlock(dictionary, _of_words(indices))
     highest = int(block.words.max(initial=0))
     if block.num_values and highest >= dictionary.num_values:
         raise CorruptFileError(f"dictionary index {highest}; there are {dictionary.num_values} items")
@@ -123,16 +122,19 @@ def index_into_several(
     """
     if len(dictionaries) == 1:
         return index_into(dictionaries[0], indices)
-    words = index_into(max(dictionaries, key=_num_items), indices).words.astype(np.uint64)
-    sizes = np.array([items.num_values for items in dictionaries], np.uint64)
-    if (words >= np.repeat(sizes, num_values)).any():
+    block = DictionaryBlock(_join(dictionaries), _of_words(indices))
+    sizes = np.array([items.num_values for items in dictionaries], np.int64)
+    words = np.empty(block.num_values, np.uint32 if sizes.sum() <= 2**32 else np.uint64)
+    if number_together(block.words, np.array(num_values, np.int64), sizes, words) >= 0:
         raise CorruptFileError("a dictionary index of a page has no item")
-    words += np.repeat(np.cumsum(sizes) - sizes, num_values)
-    return DictionaryBlock(_join(dictionaries), FixedWidthBlock(words.view(np.uint8), 64, words.size), is_joined=True)
+    numbered = FixedWidthBlock(words.view(np.uint8), 8 * words.itemsize, words.size)
+    return DictionaryBlock(block.items, numbered, is_joined=True)
 
 
-def _num_items(dictionary: DataBlock) -> int:
-    return dictionary.num_values
+def _of_words(indices: ValueBlock) -> FixedWidthBlock:
+    if not isinstance(indices, FixedWidthBlock) or indices.bits_per_value not in (8, 16, 32, 64):
+        raise CorruptFileError("the indices of a dictionary are not integers")
+    return indices
 
 
 def _join(dictionaries: Sequence[DataBlock]) -> DataBlock:
@@ -144,4 +146,4 @@ def _join(dictionaries: Sequence[DataBlock]) -> DataBlock:
     if bits == {1}:
         raise NotSupportedError("the items of a dictionary are single bits")
     data = np.concatenate([items.data[: items.size_bytes] for items in dictionaries])
-    return FixedWidthBlock(data, bits.pop(), sum(map(_num_items, dictionaries)))
+    return FixedWidthBlock(data, bits.pop(), sum(items.num_values for items in dictionaries))

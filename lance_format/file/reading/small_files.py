@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from lance_format import memory
 from lance_format.arrow_rows import take_rows
 from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.data_block import Bytes, starts_of
@@ -250,16 +251,18 @@ def _is_intact(data: bytes, seal: Seal) -> bool:
 def _decode(opened: Sequence[tuple[SmallFile, _Pages]], leaves: Sequence[Leaf]) -> list[pa.Array]:
     """Return the rows of the leaves."""
     pages: list[list[PlacedPage]] = [[] for _ in leaves]
-    pieces, base = [], 0
-    for file, (columns, large_chunks) in opened:
+    sizes = [-(-len(file.data) // _ALIGNMENT) * _ALIGNMENT for file, _ in opened]
+    data, base = memory.empty(sum(sizes), np.uint8), 0
+    for (file, (columns, large_chunks)), size in zip(opened, sizes, strict=True):
         for placed, (column, value) in zip(pages, columns, strict=True):
             for page in column:
                 assert isinstance(page.layout, encodings_pb2.PageLayout)
                 placed.append(PlacedPage(page.layout, page.buffers, page.num_rows, large_chunks, base, value))
-        fill = -len(file.data) % _ALIGNMENT
-        pieces += [file.data, bytes(fill)]
-        base += len(file.data) + fill
-    data = np.frombuffer(b"".join(pieces), np.uint8)
+        end = base + len(file.data)
+        data[base:end] = np.frombuffer(file.data, np.uint8)
+        data[end : base + size] = 0
+        base += size
+    data.setflags(write=False)
     arrays: dict[int, pa.Array] = {}
     room, num_rows = _MOST_BYTES, sum(file.num_rows for file, _ in opened)
     for alike in _alike(pages, leaves, num_rows):

@@ -1,6 +1,6 @@
-"""Finding the distinct values of a page, with a hash table of open addressing.
+"""Finding the distinct values of a page, with a hash table of open addressing, and looking values up by their numbers.
 
-Both kernels stop as soon as there are more distinct values than the caller allows.
+Kernels that number values stop as soon as there are more distinct values than the caller allows.
 """
 
 from __future__ import annotations
@@ -195,6 +195,39 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, keys: U64, firs
         indices[position] = number
         start = end
     return found
+
+
+@kernel
+def number_together(words: Words, num_values: I64, num_items: I64, out: Words) -> int:
+    """Turn indices into the items of each page into indices into the items of all pages, one after the other.
+
+    Parameters
+    ----------
+    words : unsigned integer[sum(num_values)]
+        The indices of all pages.
+    num_values : int64[num_pages]
+        The number of indices of each page, together as many as there are.
+    num_items : int64[num_pages]
+        The number of items of each page.
+    out : unsigned integer[sum(num_values)]
+        Set to the indices; wide enough for the number of all items.
+
+    Returns
+    -------
+    int
+        A page with an index that has no item; -1 for none.
+    """
+    start = base = np.uint64(0)
+    for page in range(num_values.size):
+        end, highest = start + np.uint64(num_values[page]), np.uint64(0)
+        for index in range(start, end):
+            word = np.uint64(words[index])
+            highest = max(highest, word)
+            out[index] = word + base
+        if end > start and highest >= np.uint64(num_items[page]):
+            return page
+        start, base = end, base + np.uint64(num_items[page])
+    return -1
 
 
 @kernel

@@ -44,6 +44,13 @@ class Consecutive:
         """Return the rows."""
         return np.arange(self.start, self.stop, dtype=np.int64)
 
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def slice(self, start: int, num_rows: int) -> Consecutive:
+        """Return a range of the rows."""
+        return Consecutive(self.start + start, min(self.start + start + num_rows, self.stop))
+
 
 @dataclass(frozen=True, slots=True)
 class FragmentReader:

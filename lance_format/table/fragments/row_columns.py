@@ -66,6 +66,11 @@ class LiveRows:
         return known
 
     @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return len(self._offsets) if isinstance(self._offsets, Consecutive) else self.offsets.size
+
+    @property
     def positions(self) -> RowOffsets:
         """Offsets among the live rows of the table, `int64[num_rows]`."""
         return self.num_before + to_live(self.offsets, self.scan.deleted_rows())
@@ -79,6 +84,8 @@ class LiveRows:
 
     def slice(self, start: int, num_rows: int) -> LiveRows:
         """Return a range of the rows."""
+        if isinstance(self._offsets, Consecutive):
+            return self._with(self._offsets.slice(start, num_rows))
         return self._with(lambda: self.offsets[start : start + num_rows])
 
     def filter(self, mask: pa.BooleanArray) -> LiveRows:

@@ -23,7 +23,13 @@ from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.column_parts import ColumnParts, column_parts
 from lance_format.table.fragments.deletion_file import RowOffsets
-from lance_format.table.fragments.reader import FragmentReader, filter_rows, load_deleted_rows
+from lance_format.table.fragments.reader import (
+    Consecutive,
+    FragmentReader,
+    OffsetsFunction,
+    filter_rows,
+    load_deleted_rows,
+)
 from lance_format.table.fragments.row_columns import LiveRows
 from lance_format.version import FileVersion
 
@@ -79,7 +85,7 @@ def _has_levels(file: DataFile) -> bool:
 
 def read_small_fragments(
     scans: Sequence[FragmentReader], schema: Schema, counter: ReadCounter
-) -> Iterator[tuple[list[int], pa.RecordBatch, list[RowOffsets]]]:
+) -> Iterator[tuple[list[int], pa.RecordBatch, list[RowOffsets | OffsetsFunction]]]:
     """Read some columns of all live rows of small fragments.
 
     Parameters
@@ -91,7 +97,7 @@ def read_small_fragments(
 
     Yields
     ------
-    (list of int, pa.RecordBatch, list of int64[num_rows])
+    (list of int, pa.RecordBatch, list of int64[num_rows] or OffsetsFunction)
         Positions of fragments, their rows in this order, and the offsets of these in each. Others have to be read for
         themselves.
     """
@@ -153,10 +159,12 @@ def _is_tiny(num_fields: int, scan: FragmentReader) -> bool:
     return scan.fragment.known_bytes <= _TINY_PAGE_BYTES * num_fields and _is_small(num_fields, scan)
 
 
-def _live(scans: Sequence[FragmentReader], batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[RowOffsets]]:
+def _live(
+    scans: Sequence[FragmentReader], batch: pa.RecordBatch
+) -> tuple[pa.RecordBatch, list[RowOffsets | OffsetsFunction]]:
     """Drop deleted rows; return the others, and their offsets in each fragment."""
     if all(scan.fragment.deletion_file is None for scan in scans):
-        return batch, [np.arange(scan.fragment.physical_rows) for scan in scans]
+        return batch, [Consecutive(0, scan.fragment.physical_rows) for scan in scans]
     load_deleted_rows(scans)
     kept = [np.ones(scan.fragment.physical_rows, np.bool_) for scan in scans]
     for mask, scan in zip(kept, scans, strict=True):

@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 from lance_format.arguments import checked_methods
 from lance_format.errors import InvalidInputError
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET
+from lance_format.table.scan.joined_rows import JoinedRows, by_fragment
 from lance_format.table.scan.metrics import ScanMeter
 from lance_format.table.scan.options import ScanOptions
-from lance_format.table.scan.scanned_fragment import JoinedRows, Window, by_fragment
+from lance_format.table.scan.scanned_fragment import Window
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.tasks import FragmentRanges
 from lance_format.table.versions.table_version import TableVersion

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.fragments.opening import opened_ahead
 from lance_format.table.fragments.reader import FragmentReader
+from lance_format.table.scan.joined_rows import JoinedRows
 from lance_format.table.scan.late_columns import LateColumns
 from lance_format.table.scan.late_materialisation import materialise, materialise_together, small_together
 from lance_format.table.scan.metrics import ScanMeter
 from lance_format.table.scan.pace import Seen
 from lance_format.table.scan.pruning.statistics_pruning import PrunedOnce
-from lance_format.table.scan.scanned_fragment import JoinedRows, OpenFragment, Window, read_together, within
+from lance_format.table.scan.scanned_fragment import OpenFragment, Window, read_together, within
 from lance_format.table.scan.stages import Stages
 from lance_format.table.scan.tasks import FragmentRanges
 
@@ -86,7 +87,7 @@ class FragmentReads:
             if known is None:
                 found = self._one(group[members.start], meter)
             else:
-                seen.test(known.batch)
+                seen.test(known)
                 found = known.cut(self.batch_size)
             yield from meter.metered(found, [scan for scan, _ in group[members]])
         if seen.num_rows:
@@ -117,7 +118,7 @@ class FragmentReads:
                 for scan, ranges in group:
                     files = late.opened[scan.fragment.id] = stack.enter_context(scan.open(meter.reads))
                     fragment = OpenFragment(scan, files, self.position(scan), ranges, self.batch_bytes)
-                    wanted = pruned.rows(files, scan, ranges)
+                    wanted = pruned.rows(files, scan, ranges, is_small=len(group) > 1)
                     if len(wanted):
                         opened.append((fragment, wanted))
                 if len(opened) == 1:

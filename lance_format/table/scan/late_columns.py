@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lance_format.object_store import ReadCounter
 from lance_format.table.fragments.joined_take import take_fragments
 from lance_format.table.fragments.open_files import FragmentFiles, in_step
 from lance_format.table.fragments.row_columns import LiveRows
+from lance_format.table.scan.joined_rows import JoinedRows, ScannedRows
 from lance_format.table.scan.pace import MAX_FILES_TOGETHER, Pace
-from lance_format.table.scan.scanned_fragment import JoinedRows, OpenFragment, ScannedRows
+from lance_format.table.scan.scanned_fragment import OpenFragment
 from lance_format.table.scan.stages import Stages, concatenated, of_size
 
 _MOST_OF_FRAGMENT = 1024
@@ -54,13 +55,11 @@ class LateColumns:
         self._waits_since = 0
         self._together = 1  # It grows, so that the first rows arrive early.
 
-    def whole(self, passed: Sequence[ScannedRows]) -> Iterator[JoinedRows]:
+    def whole(self, passed: JoinedRows) -> Iterator[JoinedRows]:
         """Take rows that have all columns."""
         yield from self.rest()
-        for batch, _ in passed:
-            self._pace.count_late(batch.nbytes, batch.num_rows)
-        for joined in _joined(passed):
-            yield from joined.cut(self._pace.batch_size)
+        self._pace.count_late(passed.batch.nbytes, passed.num_rows)
+        yield from passed.cut(self._pace.batch_size)
 
     def passed(self, fragment: OpenFragment, group: Sequence[ScannedRows]) -> Iterator[JoinedRows]:
         """Take rows of a fragment that have the columns of the filter."""
@@ -94,7 +93,7 @@ class LateColumns:
         """Complete the rows that wait."""
         waiting, self._waiting = self._waiting, []
         if not self.stages.late.fields:
-            for found in _joined(waiting):
+            for found in united(map(JoinedRows.of_one, waiting)):
                 yield from JoinedRows(self.stages.join(found.batch), found.parts).cut(self._pace.batch_size)
         elif waiting:
             self._together = min(self._together * _GROWTH, MAX_FILES_TOGETHER)
@@ -109,14 +108,13 @@ class LateColumns:
             for rows in parts:
                 if position == kept.num_rows:
                     (kept, _), position = next(left), 0
-                pieces.append((kept.slice(position, rows.offsets.size), rows))
-                position += rows.offsets.size
+                pieces.append(JoinedRows(kept.slice(position, rows.num_rows), (rows,)))
+                position += rows.num_rows
             start = 0
-            for found in _joined(pieces):
-                num_rows = found.batch.num_rows
-                joined = self.stages.join(found.batch, late.slice(start, num_rows))
+            for found in united(pieces):
+                joined = self.stages.join(found.batch, late.slice(start, found.num_rows))
                 yield from JoinedRows(joined, found.parts).cut(self._pace.batch_size)
-                start += num_rows
+                start += found.num_rows
 
     def _complete(self, fragment: OpenFragment, group: Sequence[ScannedRows]) -> Iterator[JoinedRows]:
         """Read the other columns of many rows of a fragment."""
@@ -133,12 +131,13 @@ class LateColumns:
             self._pace.count_late(pieces[-1].nbytes, joined.num_rows)
 
 
-def _joined(found: Sequence[ScannedRows]) -> list[JoinedRows]:
+def united(found: Iterable[JoinedRows]) -> list[JoinedRows]:
     """Join rows of one fragment after the other, if arrays can hold them."""
-    batches = concatenated([batch for batch, _ in found])
-    if len(batches) == 1:
-        return [JoinedRows(batches[0], [rows for _, rows in found])]
-    return list(map(JoinedRows.of_one, found))
+    members = list(found)
+    batches = concatenated([rows.batch for rows in members])
+    if len(members) < 2 or len(batches) > 1:
+        return members
+    return [JoinedRows(batches[0], [part for rows in members for part in rows.parts])]
 
 
 def _by_fragment(found: Sequence[ScannedRows]) -> list[ScannedRows]:

@@ -21,10 +21,11 @@ from lance_format.table.fragments.reader import filter_rows
 from lance_format.table.fragments.row_columns import LiveRows
 from lance_format.table.fragments.small_fragments import has_small_files, has_small_pages
 from lance_format.table.scan.first_terms import FirstTerms
-from lance_format.table.scan.late_columns import LateColumns
+from lance_format.table.scan.joined_rows import JoinedRows, ScannedRows
+from lance_format.table.scan.late_columns import LateColumns, united
 from lance_format.table.scan.pace import MAX_FILES_TOGETHER, TESTED_BYTES, Pace, Seen
 from lance_format.table.scan.row_ranges import RowRanges
-from lance_format.table.scan.scanned_fragment import JoinedRows, OpenFragment, ScannedRows, Window, clip, read_together
+from lance_format.table.scan.scanned_fragment import OpenFragment, Window, clip, read_together
 from lance_format.table.scan.stages import Stages, of_size
 from lance_format.table.scan.tasks import FragmentRanges
 
@@ -121,7 +122,7 @@ def materialise_together(
     stages, seen = late.stages, Seen()
     at_once = stages.are_whole and (pace.at_once or all(_are_read_sooner(stages, pace, *member) for member in group))
     read = stages.projection.source if at_once else stages.projection.filter_source
-    pending: list[ScannedRows] = []
+    pending: list[JoinedRows] = []
     size_bytes = 0
     small = [(fragment.scan, ranges, fragment.position) for fragment, ranges in group]
     for members, joined in read_together(small, read, pace.tested_rows, counter, late.opened):
@@ -129,9 +130,10 @@ def materialise_together(
             return
         pace.num_seen += sum(ranges.num_rows for _, ranges in group[members])
         fragment, ranges = group[members.start]
-        for found in joined.split() if joined else fragment.read(read, ranges, batch_size=pace.tested_rows):
+        opened = () if joined else fragment.read(read, ranges, batch_size=pace.tested_rows)
+        for found in [joined] if joined else map(JoinedRows.of_one, opened):
             pending.append(found)
-            size_bytes += found[0].nbytes
+            size_bytes += found.batch.nbytes
         if size_bytes >= TESTED_BYTES:
             yield from _test(late, pending, at_once, window, seen)
             pending, size_bytes = [], 0
@@ -141,19 +143,19 @@ def materialise_together(
 
 
 def _test(
-    late: LateColumns, tested: Sequence[ScannedRows], at_once: bool, window: Window, seen: Seen
+    late: LateColumns, tested: Sequence[JoinedRows], at_once: bool, window: Window, seen: Seen
 ) -> Iterator[JoinedRows]:
     """Yield the rows of some batches that pass the filter and the window."""
     stages = late.stages
     kept = stages.projection.output_source if at_once else stages.kept
-    passed = []
-    for (batch, rows), mask in zip(tested, stages.masks(tested), strict=True):
-        seen.test(batch)
-        if mask.true_count and not window.is_over:
-            found = stages.select(batch, rows, mask, kept, window)
-            seen.passes(found[0].num_rows)
-            passed += [found] if found[0].num_rows else []
-    yield from late.whole(passed) if at_once else late.few(passed)
+    for found in united(tested):
+        seen.test(found)
+        passed = stages.passing(found, kept, window)
+        seen.passes(passed)
+        if passed.num_rows:
+            yield from late.whole(passed) if at_once else late.few([*passed.split()])
+        if window.is_over:
+            return
 
 
 def _at_once(
@@ -162,13 +164,13 @@ def _at_once(
     """Read all columns, and drop the rows that fail."""
     stages, outputs = late.stages, late.stages.projection.output_source
     source = fragment.as_dictionaries(stages.projection.source, ranges)
-    for batch, rows in fragment.read(source, ranges, batch_size=pace.tested_rows):
-        found, left = stages.passing(batch, rows, outputs, window)
+    for found in map(JoinedRows.of_one, fragment.read(source, ranges, batch_size=pace.tested_rows)):
+        seen.test(found)
+        passed = stages.passing(found, outputs, window)
+        seen.passes(passed)
         if not stages.keeps_dictionaries:
-            found = without_dictionaries(found, outputs)
-        seen.test(batch)
-        seen.passes(found.num_rows)
-        yield from late.whole([(found, left)])
+            passed = JoinedRows(without_dictionaries(passed.batch, outputs), passed.parts)
+        yield from late.whole(passed)
         if window.is_over:
             return
 
@@ -180,13 +182,13 @@ def _in_two_stages(
     stages = late.stages
     group: list[ScannedRows] = []
     size_bytes = 0
-    for batch, rows in _tested(stages, fragment, ranges, pace, seen):
-        passed, left = stages.passing(batch, rows, stages.kept, window)
-        seen.passes(passed.num_rows)
+    for found in map(JoinedRows.of_one, _tested(stages, fragment, ranges, pace, seen)):
+        passed = stages.passing(found, stages.kept, window)
+        seen.passes(passed)
         if passed.num_rows:
-            passed = without_dictionaries(passed, stages.kept)
-            group.append((passed, left))
-            size_bytes += passed.nbytes
+            batch = without_dictionaries(passed.batch, stages.kept)
+            group.append((batch, passed.parts[0]))
+            size_bytes += batch.nbytes
         if window.is_over:
             break
         if size_bytes >= _GROUP_BYTES or not stages.late.fields:
@@ -205,7 +207,7 @@ def _tested(stages: Stages, fragment: OpenFragment, ranges: RowRanges, pace: Pac
     for batch, rows in fragment.read(source, ranges, batch_size=pace.tested_rows):
         if first is not None and not seen.num_first:  # A sample suffices.
             first.mask(batch, seen)
-        seen.test(batch)
+        seen.test(JoinedRows(batch, (rows,)))
         yield batch, rows
 
 
@@ -215,7 +217,7 @@ def _tested_first(
     passed: list[ScannedRows] = []
     for batch, rows in fragment.read(first.source, ranges, batch_size=pace.tested_rows):
         mask = first.mask(batch, seen)
-        seen.test(batch)
+        seen.test(JoinedRows(batch, (rows,)))
         if mask.true_count:
             passed.append((filter_rows(batch, mask), rows.filter(mask)))
     if not passed:

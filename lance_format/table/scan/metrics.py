@@ -10,9 +10,9 @@ from dataclasses import field
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ReadCounter
 from lance_format.table.fragments.reader import FragmentReader
+from lance_format.table.scan.joined_rows import JoinedRows
 from lance_format.table.scan.pace import Pace
 from lance_format.table.scan.pruning.index_pruning import PrunedFragments
-from lance_format.table.scan.scanned_fragment import JoinedRows
 from lance_format.table.scan.stages import Stages
 
 _LOGGER = logging.getLogger("lance_format.scan")

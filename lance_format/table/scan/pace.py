@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 from lance_format.expressions import BoundExpression, Expression
 from lance_format.expressions.nodes import In, walk
 from lance_format.file.columns.dictionaries import expanded_bytes
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.table.scan.joined_rows import JoinedRows
 from lance_format.table.scan.scanned_fragment import Window
 
 _FIRST_GROUP_ROWS = 32 * 1024
@@ -147,19 +146,19 @@ class Seen:
     num_passed: int = 0
     num_parts: int = 0
     num_parts_passed: int = 0
-    """Numbers of batches that were tested, and of those with a row that passed."""
+    """Numbers of parts of the rows, as of fragments, that were tested, and of those with a row that passed."""
     num_first: int = 0
     num_passed_first: int = 0
     """Numbers of rows for which the first terms were tested alone, and of those that passed."""
     tested_bytes: int = 0
 
-    def test(self, batch: pa.RecordBatch) -> None:
-        """Count the rows of a batch of columns of the filter."""
-        self.num_parts += 1
-        self.num_rows += batch.num_rows
-        self.tested_bytes += sum(map(expanded_bytes, batch.columns))
+    def test(self, found: JoinedRows) -> None:
+        """Count rows with the columns of the filter."""
+        self.num_parts += len(found.parts)
+        self.num_rows += found.num_rows
+        self.tested_bytes += sum(map(expanded_bytes, found.batch.columns))
 
-    def passes(self, num_rows: int) -> None:
-        """Count the rows of a batch that passed."""
-        self.num_passed += num_rows
-        self.num_parts_passed += num_rows > 0
+    def passes(self, passed: JoinedRows) -> None:
+        """Count the rows of these that passed."""
+        self.num_passed += passed.num_rows
+        self.num_parts_passed += len(passed.parts) if passed.num_rows else 0

@@ -126,9 +126,9 @@ class Projection:
         """Add the row columns that outputs need to the stored ones; the rows are those of one or several fragments."""
         return _with_row_columns(batch, self.row_columns, rows)
 
-    def tested(self, batch: pa.RecordBatch, rows: LiveRows) -> pa.RecordBatch:
-        """Add the row columns that the filter needs to the columns of `filter_source`."""
-        return _with_row_columns(batch, self.filter_row_columns, [rows])
+    def tested(self, batch: pa.RecordBatch, *rows: LiveRows) -> pa.RecordBatch:
+        """Add the row columns that the filter needs to the columns of `filter_source`; see `complete`."""
+        return _with_row_columns(batch, self.filter_row_columns, rows)
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Evaluate the filter over rows with all columns that it needs."""

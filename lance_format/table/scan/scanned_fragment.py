@@ -18,6 +18,7 @@ from lance_format.table.fragments.open_files import FragmentFiles
 from lance_format.table.fragments.reader import FragmentReader, OffsetsFunction, to_live, to_physical
 from lance_format.table.fragments.row_columns import LiveRows
 from lance_format.table.fragments.small_fragments import read_small_fragments, smallness
+from lance_format.table.scan.joined_rows import JoinedRows, ScannedRows
 from lance_format.table.scan.row_ranges import RowRanges
 
 _FEW_ROWS = 1024
@@ -26,55 +27,6 @@ _LEAST_KEYS = 8 * 1024
 """So few rows of strings cost less than to find out whether they are keys of dictionaries."""
 _BRIDGED_ROWS, _BRIDGED_ROWS_IF_REMOTE = 4 * ROWS_PER_ZONE, ROWS_PER_ZONE
 """So many rows of a few numbers cost less than the end of one range and the begin of another."""
-
-ScannedRows = tuple[pa.RecordBatch, LiveRows]
-
-
-@dataclass(frozen=True, slots=True)
-class JoinedRows:
-    """Rows of one fragment, or of several that follow each other.
-
-    Parameters
-    ----------
-    batch : pa.RecordBatch
-    parts : sequence of LiveRows
-        The rows of each fragment, in order.
-    """
-
-    batch: pa.RecordBatch
-    parts: Sequence[LiveRows]
-
-    @classmethod
-    def of_one(cls, found: ScannedRows) -> JoinedRows:
-        """Return the rows of one fragment."""
-        batch, rows = found
-        return cls(batch, (rows,))
-
-    def cut(self, batch_size: int) -> Iterator[JoinedRows]:
-        """Yield batches of at most a number of rows; there are none of no rows."""
-        if 0 < self.batch.num_rows <= batch_size:
-            yield self
-            return
-        for batch, rows in self.split():
-            for first in range(0, batch.num_rows, batch_size):
-                piece = batch.slice(first, batch_size)
-                yield JoinedRows(piece, (rows.slice(first, piece.num_rows),))
-
-    def split(self) -> Iterator[ScannedRows]:
-        """Yield the rows of each fragment."""
-        if len(self.parts) == 1:
-            yield self.batch, self.parts[0]
-            return
-        start = 0
-        for rows in self.parts:
-            yield self.batch.slice(start, rows.offsets.size), rows
-            start += rows.offsets.size
-
-
-def by_fragment(found: Iterable[JoinedRows]) -> Iterator[ScannedRows]:
-    """Yield the rows of each fragment."""
-    for joined in found:
-        yield from joined.split()
 
 
 @dataclass(slots=True)
@@ -270,7 +222,7 @@ def _join(
     """
     first = start = stop = 0
     for position, rows in enumerate(parts):
-        size = rows.offsets.size
+        size = rows.num_rows
         if first < position and (numbers[position] != numbers[position - 1] + 1 or stop + size - start > batch_size):
             yield numbers[first], JoinedRows(batch.slice(start, stop - start), parts[first:position])
             first, start = position, stop

@@ -25,6 +25,7 @@ from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.fragments.reader import FragmentReader
 from lance_format.table.fragments.row_columns import ROW_OFFSET, LiveRows
 from lance_format.table.scan.fragment_reads import FragmentReads
+from lance_format.table.scan.joined_rows import JoinedRows, ScannedRows, by_fragment
 from lance_format.table.scan.metrics import ScanMeter, ScanMetrics, describe_plan, report
 from lance_format.table.scan.options import PandasKeywords, ScanOptions
 from lance_format.table.scan.pace import Pace
@@ -34,7 +35,7 @@ from lance_format.table.scan.pruning.index_pruning import PrunedFragments, prune
 from lance_format.table.scan.pruning.row_lookup import RowLookup
 from lance_format.table.scan.pruning.statistics_pruning import is_pruned_ahead, prune_ahead
 from lance_format.table.scan.row_ranges import RowRanges
-from lance_format.table.scan.scanned_fragment import JoinedRows, ScannedRows, Window, by_fragment, within
+from lance_format.table.scan.scanned_fragment import Window, within
 from lance_format.table.scan.stages import Stages
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, Candidates, FragmentRanges, ScanTask, plan_tasks
 from lance_format.table.versions.belonging import check_belongs

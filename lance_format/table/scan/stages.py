@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -14,11 +13,10 @@ from lance_format.file.columns.dictionaries import concat
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.fragments.column_parts import combine_parts, remainder
 from lance_format.table.fragments.open_files import empty_columns_batch
-from lance_format.table.fragments.reader import filter_rows
-from lance_format.table.fragments.row_columns import LiveRows
 from lance_format.table.scan.first_terms import FirstTerms, is_cheap
+from lance_format.table.scan.joined_rows import JoinedRows
 from lance_format.table.scan.projection import Projection
-from lance_format.table.scan.scanned_fragment import ScannedRows, Window
+from lance_format.table.scan.scanned_fragment import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,44 +66,22 @@ class Stages:
             projection.filter is not None and is_cheap(projection.filter, tested),
         )
 
-    def passing(self, batch: pa.RecordBatch, rows: LiveRows, kept: Schema, window: Window) -> ScannedRows:
-        """Return the rows of a batch that pass the filter and the window, with the columns `kept`; see `select`."""
-        (mask,) = self.masks([(batch, rows)])
-        return self.select(batch, rows, mask, kept, window)
-
-    def masks(self, tested: Sequence[ScannedRows]) -> list[pa.BooleanArray]:
-        """Return for every row of some batches whether the filter is true, computed at once if possible."""
-        batches = [self.projection.tested(batch, rows) for batch, rows in tested]
-        found = [self.projection.mask(batch) for batch in concatenated(batches)]
-        if len(found) == len(batches):
-            return found
-        ends = itertools.accumulate((batch.num_rows for batch in batches), initial=0)
-        return [found[0].slice(start, stop - start) for start, stop in itertools.pairwise(ends)]
-
-    def select(
-        self, batch: pa.RecordBatch, rows: LiveRows, mask: pa.BooleanArray, kept: Schema, window: Window
-    ) -> ScannedRows:
-        """Return the rows of a batch where a mask is true and that pass the window.
+    def passing(self, found: JoinedRows, kept: Schema, window: Window) -> JoinedRows:
+        """Return the rows that pass the filter and the window, without fragments that have none.
 
         Parameters
         ----------
-        batch : pa.RecordBatch
-        rows : LiveRows
-            The rows of the batch.
-        mask : pa.BooleanArray
-            Whether the filter is true for each row.
+        found : JoinedRows
         kept : Schema
             The columns to return.
         window : Window
-            Moved by the rows where the mask is true.
+            Moved by the rows that pass the filter.
         """
+        batch = found.batch
+        mask = self.projection.mask(self.projection.tested(batch, *found.parts))
         batch = batch.select(kept.names) if kept.fields else empty_columns_batch(batch.num_rows)
-        if mask.true_count < batch.num_rows:
-            batch, rows = filter_rows(batch, mask), rows.filter(mask)
-        skipped, num_rows = window.pass_rows(batch.num_rows)
-        if num_rows < batch.num_rows:
-            batch, rows = batch.slice(skipped, num_rows), rows.slice(skipped, num_rows)
-        return batch, rows
+        passed = JoinedRows(batch, found.parts).filter(mask)
+        return passed.slice(*window.pass_rows(passed.num_rows))
 
     def join(self, kept: pa.RecordBatch, late: pa.RecordBatch | None = None) -> pa.RecordBatch:
         """Return all columns that outputs need, of the same rows."""

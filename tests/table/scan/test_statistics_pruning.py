@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import random
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 import lance_format
 from lance_format import expressions
+from lance_format.table.scan.pruning import statistics_pruning
 from tests.expressions.birds import make_table
 from tests.expressions.predicates import predicate
 from tests.table.counting import counted
@@ -175,3 +177,36 @@ class TestPlanning:
         assert sum(task.num_rows for task in tasks) == num_fragments * 10_000
         assert len(store.opened) == opened
         assert sum(batch.num_rows for task in tasks for batch in scanner.read_task(task)) == 1
+
+
+@pytest.mark.parametrize("order", ["ordered", "shuffled"])
+def test_statistics_of_small_fragments_are_read_while_they_help(
+    tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = np.arange(400_000)
+    if order == "shuffled":
+        np.random.default_rng(0).shuffle(numbers)
+    table = lance_format.write_dataset(pa.table({"a": numbers}), tmp_path / "t", max_rows_per_file=10_000)
+    counts = Mock(wraps=statistics_pruning.prune)
+    monkeypatch.setattr(statistics_pruning, "prune", counts)
+    scanner = table.scanner(filter="a % 2 = 0 AND a >= 190000 AND a < 210000")
+    assert sorted(scanner.to_table()["a"].to_pylist()) == [*range(190_000, 210_000, 2)]
+    assert scanner.metrics is not None
+    if order == "ordered":
+        assert counts.call_count >= 38, "one that is needed as a whole lets the next be passed over"
+        assert scanner.metrics.rows_scanned <= 30_000
+    else:
+        assert counts.call_count <= 10
+        assert scanner.metrics.rows_scanned == 400_000
+
+
+def test_statistics_help_again_after_fragments_in_no_order(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    shuffled = rng.integers(0, 1_000_000, 50_000)
+    numbers = np.concatenate([shuffled, np.arange(1_000_000)])
+    table = lance_format.write_dataset(pa.table({"a": numbers}), tmp_path / "t", max_rows_per_file=10_000)
+    scanner = table.scanner(filter="a >= 800000 AND a < 800100")
+    found = scanner.to_table()["a"].to_numpy()
+    assert found.size == 100 + np.count_nonzero((shuffled >= 800_000) & (shuffled < 800_100))
+    assert scanner.metrics is not None
+    assert scanner.metrics.rows_scanned <= 100_000

@@ -8,7 +8,7 @@ from dataclasses import field
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.changes.rows.replaced_rows import RowSet
 from lance_format.table.format.fragment import FragmentMetadata
-from lance_format.table.scan.scanned_fragment import ScannedRows
+from lance_format.table.scan.joined_rows import ScannedRows
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.tasks import ScanTask
 

@@ -29,6 +29,8 @@ _CERTAIN_ROWS = 32 * 1024
 """Minimum number of consecutive matching rows to read separately; for fewer, evaluating the filter costs less."""
 _MAX_FRAGMENTS_AHEAD = 32
 """Statistics of one fragment take about a millisecond, or two requests; for more fragments tasks share the work."""
+_MOST_PASSED_OVER = 64
+"""Maximum number of small fragments that are not pruned in a row."""
 _NUM_SAMPLES = 4
 _WORTHLESS_SHARE = 0.75
 
@@ -74,6 +76,9 @@ class PrunedOnce:
         self._projection = projection
         self._found: dict[int, tuple[FragmentReader, RowRanges]] = {}
         """By identity: what is here is not freed, so that no other object takes its place."""
+        self._passed_over = 0
+        """How many small fragments are read without pruning after one whose statistics told nothing."""
+        self._left_to_pass = 0
 
     def prune_ahead(self, files: FragmentFiles, scan: FragmentReader, ranges: RowRanges) -> int:
         """Find rows before they are asked for, and return their number.
@@ -90,7 +95,7 @@ class PrunedOnce:
         self._found[id(scan)] = scan, found
         return found.num_rows
 
-    def rows(self, files: FragmentFiles, scan: FragmentReader, ranges: RowRanges) -> RowRanges:
+    def rows(self, files: FragmentFiles, scan: FragmentReader, ranges: RowRanges, *, is_small: bool) -> RowRanges:
         """Return the rows; called once per fragment. See `prune_ahead`.
 
         Parameters
@@ -98,9 +103,21 @@ class PrunedOnce:
         files : FragmentFiles
         scan : FragmentReader
         ranges : RowRanges
+        is_small : bool
+            Whether reading all rows costs about as much as pruning them. Of such fragments ever fewer are pruned while
+            that skips nothing, as of tables whose rows are in no order.
         """
         _, found = self._found.pop(id(scan), (scan, None))
-        return prune(self._projection, files, ranges, scan.physical_rows()) if found is None else found
+        if found is not None:
+            return found
+        if is_small and self._left_to_pass:
+            self._left_to_pass -= 1
+            return ranges
+        found = prune(self._projection, files, ranges, scan.physical_rows())
+        is_fruitless = found.num_rows == ranges.num_rows and not found.certain.any()
+        self._passed_over = min(2 * self._passed_over or 1, _MOST_PASSED_OVER) if is_fruitless else 0
+        self._left_to_pass = self._passed_over
+        return found
 
 
 def is_pruned_ahead(projection: Projection, num_rows: npt.NDArray[np.int64]) -> bool:

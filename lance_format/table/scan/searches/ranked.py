@@ -16,11 +16,11 @@ from lance_format.masks import is_true
 from lance_format.table.batches.streams import of_equal_size
 from lance_format.table.fragments.row_columns import ROW_ADDRESS, ROW_ID, ROW_OFFSET, addresses_of
 from lance_format.table.row_ids.index import split_addresses
+from lance_format.table.scan.joined_rows import ScannedRows
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.ordered.sort_order import as_ordering, sorted_indices
 from lance_format.table.scan.planned_reads import PlannedReads
 from lance_format.table.scan.projection import Columns, Projection, plan_projection
-from lance_format.table.scan.scanned_fragment import ScannedRows
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.take import take_found
 from lance_format.table.scan.tasks import DEFAULT_SPLIT_SIZE_BYTES, ScanTask

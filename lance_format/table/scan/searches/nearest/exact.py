@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from lance_format.table.fragments.row_columns import LiveRows, addresses_of
 from lance_format.table.row_ids.index import split_addresses
+from lance_format.table.scan.joined_rows import by_fragment
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.projection import plan_projection
-from lance_format.table.scan.scanned_fragment import Window, by_fragment
+from lance_format.table.scan.scanned_fragment import Window
 from lance_format.table.scan.scanner import LanceScanner
 from lance_format.table.scan.searches.nearest.best import Hits, NearestRows
 from lance_format.table.scan.searches.nearest.query import Nearest
