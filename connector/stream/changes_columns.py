@@ -83,10 +83,10 @@ class ReadColumns:
         same = {number: number for number in ids}
         by_name, by_id = _find(self.fields, types, stored, None), _find(self.fields, types, stored, same)
         is_same = stored == self.fields or (by_name == by_id and ids <= _ids(stored))
-        if is_same and (last == dataset.version or log.keeps_fields(first, last, ids)):
+        if is_same and (last == dataset.version or log.fields.keeps(first, last, ids)):
             return by_id
         try:
-            former = log.former_field_ids(first, last)
+            former = log.fields.former_ids(first, last)
         except VersionNotFoundError:  # which alone tells what ids stood for
             return by_name
         if last == dataset.version:

@@ -7,15 +7,14 @@ import dataclasses
 import datetime
 import functools
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Sequence, Set
+from collections.abc import Hashable, Sequence, Set
 from typing import TypeAlias
 
 import numpy as np
 
 from lance_format.arguments import checked_methods
-from lance_format.datatypes import Field
-from lance_format.errors import InvalidInputError, VersionNotFoundError
-from lance_format.lazy_dataclasses import dataclass
+from lance_format.errors import VersionNotFoundError
+from lance_format.table.dataset.change_feed.field_history import FieldHistory
 from lance_format.table.dataset.change_feed.row_changes import (
     INSERT,
     ComparedFields,
@@ -31,7 +30,6 @@ from lance_format.table.transaction.operations import (
     Append,
     CreateIndex,
     Delete,
-    Merge,
     Overwrite,
     Project,
     ReserveFragments,
@@ -55,14 +53,6 @@ _NANOSECONDS = 1000
 """Times are given to the microsecond."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ColumnStep:
-    """The ids that columns of a version had in the version before it, and the version that it restored."""
-
-    former: dict[int, int]
-    restored: int | None
-
-
 @checked_methods
 class ChangeLog:
     """Changes of the versions of a branch.
@@ -74,6 +64,11 @@ class ChangeLog:
     ----------
     dataset : LanceDataset
         Any version of the branch.
+
+    Attributes
+    ----------
+    fields : FieldHistory
+        Which fields of versions are the same.
     """
 
     def __init__(self, dataset: LanceDataset) -> None:
@@ -81,8 +76,7 @@ class ChangeLog:
         self._table = dataset._table
         self._watch = VersionWatch(dataset._table.directory)
         self._known: OrderedDict[int, tuple[Manifest, Transaction | None]] = OrderedDict()
-        self._column_steps: dict[int, _ColumnStep] = {}
-        self._kept_since: dict[tuple[int, frozenset[int]], int] = {}
+        self.fields = FieldHistory(self._load)
 
     def latest_version(self) -> int:
         """Look up the latest version: by one request, however many versions there are; see `VersionWatch`."""
@@ -223,7 +217,7 @@ class ChangeLog:
             while number > first:
                 after, transaction = self._open(number), self._load(number)[1]
                 operation = None if transaction is None else transaction.operation
-                lacking |= fields.difference(self._field_ids(number))
+                lacking |= fields.difference(self.fields.ids(number))
                 if isinstance(operation, Restore):
                     first = min(first, operation.version)
                 elif not isinstance(operation, Overwrite):
@@ -245,108 +239,6 @@ class ChangeLog:
         operation = None if transaction is None else transaction.operation
         keeps = isinstance(operation, _KEEPS_COLUMNS) or (operation is not None and operation.name == _CLONE)
         return version > 1 and not keeps
-
-    def keeps_fields(self, version: int, later: int, ids: frozenset[int]) -> bool:
-        """Return whether fields of some ids are the same in two versions that have them.
-
-        They are not if a version in between lacks one, as a compaction may have freed its id for another, or if an
-        overwrite numbered them differently. Most often a data file that both versions have tells that they are.
-        Otherwise the versions in between are read.
-
-        Parameters
-        ----------
-        version, later : int
-        ids : frozenset of int
-
-        Returns
-        -------
-        bool
-            True if that is unknown, because a version in between is not there.
-        """
-        if self._kept_since.get((later, ids), later) <= version:
-            return True
-        try:
-            if not self._share_files(version, later, ids):
-                for step in map(self._column_step, range(version + 1, later + 1)):
-                    is_earlier = step.restored is not None and step.restored < version
-                    if is_earlier or any(step.former.get(number) != number for number in ids):
-                        return False
-        except VersionNotFoundError:
-            return True
-        self._kept_since[later, ids] = version
-        return True
-
-    def _share_files(self, version: int, later: int, ids: frozenset[int]) -> bool:
-        """Return whether data files that two versions have, of the first fragment, hold the fields."""
-        before, after = self._load(version)[0], self._load(later)[0]
-        for fragment in before.fragments[:1]:
-            found = after.fragments.find(fragment.id)
-            kept = {file.path: set(file.fields) for file in (() if found is None else found.files)}
-            held = {number for file in fragment.files for number in file.fields if number in kept.get(file.path, ())}
-            return held.issuperset(field.id for field in before.schema.walk() if field.id in ids and not field.children)
-        return False
-
-    def former_field_ids(self, version: int, later: int) -> dict[int, int]:
-        """Return the ids that the columns of a later version had in a version that has them.
-
-        Casts give columns other ids, and the id of a column that was dropped may become that of another one. Overwrites
-        with other columns number them from 0 again: fields of the same names are the same then.
-
-        Parameters
-        ----------
-        version, later : int
-
-        Returns
-        -------
-        dict of int to int
-            Former ids by the later ones.
-
-        Raises
-        ------
-        VersionNotFoundError
-            If a version in between is not there.
-        InvalidInputError
-            If the later version is an earlier one.
-        """
-        if later < version:
-            raise InvalidInputError(f"version {later} is earlier than version {version}")
-        steps = {version: {number: number for number in self._field_ids(version)}}
-        for number in range(version + 1, later + 1):
-            step = self._column_step(number)
-            if step.restored is None:
-                before = steps[number - 1]
-                found = {made: before[former] for made, former in step.former.items() if former in before}
-            elif step.restored >= version:
-                found = steps[step.restored]
-            else:
-                found = {old: new for new, old in self.former_field_ids(step.restored, version).items()}
-            steps[number] = found
-        return steps[later]
-
-    def _column_step(self, version: int) -> _ColumnStep:
-        """Read how a version came by its columns. A column that is cast keeps its place."""
-        if version not in self._column_steps:
-            transaction = self._load(version)[1]
-            operation = None if transaction is None else transaction.operation
-            made = self._field_ids(version)
-            former = {number: number for number in made}
-            if isinstance(operation, Merge) and version > 1:
-                known = self._field_ids(version - 1)
-                if len(known) == len(made):
-                    pairs = zip(known, made, strict=True)
-                    former |= {new: old for old, new in pairs if old not in made and new not in known}
-            elif isinstance(operation, Overwrite) and version > 1:
-                before, after = (self._load(number)[0].schema.fields for number in (version - 1, version))
-                if before != after:
-                    known_paths = _ids_by_path(before)
-                    paths = _ids_by_path(after)
-                    former = {paths[path]: known_paths[path] for path in paths.keys() & known_paths.keys()}
-            restored = operation.version if isinstance(operation, Restore) else None
-            self._column_steps[version] = _ColumnStep(former, restored)
-        return self._column_steps[version]
-
-    def _field_ids(self, version: int) -> list[int]:
-        return [field.id for field in self._load(version)[0].schema.walk()]
 
     def at_version(self, change: RowChange, version: int) -> RowChange:
         """Return a change with a later version to read its rows from, or itself if that would differ.
@@ -420,25 +312,6 @@ class ChangeLog:
         while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
         return found
-
-
-def _ids_by_path(fields: Iterable[Field], above: _Path = (), kind: str = "struct") -> dict[_Path, int]:
-    """Return the ids of fields by their names in structs, and by their places in lists and maps.
-
-    Parameters
-    ----------
-    fields : iterable of Field
-    above : tuple of str or int
-        The path of the field that they are below.
-    kind : str
-        The logical type of that field; `entries` for the entries of a map.
-    """
-    found: dict[_Path, int] = {}
-    for place, field in enumerate(fields):
-        path = (*above, field.name if kind == "struct" else place)
-        below = "entries" if kind == "map" else field.logical_type
-        found |= {path: field.id, **_ids_by_path(field.children, path, below)}
-    return found
 
 
 def _emptied(table: TableVersion) -> TableVersion:
