@@ -382,6 +382,23 @@ def test_a_bucket_that_vanishes_is_not_a_missing_table(proxy: Proxy, options: di
             assert not isinstance(missing.value, FileNotFoundError)
 
 
+@pytest.mark.parametrize("method", ["deep_clone", "shallow_clone"])
+def test_a_clone_that_cannot_be_opened_was_made(
+    s3_server: ObjectServer, proxy: Proxy, options: dict[str, str], uri: str, method: str
+) -> None:
+    table, target, landed = lance_format.dataset(uri, storage_options=options), f"{s3_server.new_root()}/clone", []
+    denied = Fault(403, "<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>")
+
+    def is_after(one: Request) -> bool:
+        landed.extend([one.key] if one.method == "PUT" and one.key.endswith(".manifest") else [])
+        return bool(landed) and one.key != landed[0]
+
+    with proxy.failing(always(denied, is_after)), pytest.raises(StorageError, match="was made, and cannot be opened"):
+        getattr(table, method)(target, table.version)
+    allowed = s3_server.options | {"allowed_base_paths": uri}
+    assert lance_format.dataset(target, storage_options=allowed).to_table() == table.to_table()
+
+
 @pytest.mark.parametrize(
     ("method", "where", "right"),
     [

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from lance_format.arguments import checked, checked_methods
+from lance_format.errors import StorageError
 from lance_format.object_store import absolute_uri
 from lance_format.progress import Report, Work, reported
 from lance_format.table.changes.rows.row_delta import with_new_columns
@@ -254,12 +255,14 @@ class LanceDataset(DatasetReports, DatasetContent, DatasetChanges, DatasetColumn
             If the directory already holds a table.
         VersionNotFoundError
             If there is no such version.
+        StorageError
+            If the storage fails. If only the opening of the copy failed, the message says that there is one.
         """
         if storage_options is None:
             storage_options = self._table.storage_options
         with reported(progress, "clone", Work.COPYING):
             deep_clone(self._table, target_path, reference, storage_options)
-        return dataset(target_path, storage_options=storage_options, **options)
+        return _open_clone(target_path, storage_options, options)
 
     def shallow_clone(
         self,
@@ -283,7 +286,7 @@ class LanceDataset(DatasetReports, DatasetContent, DatasetChanges, DatasetColumn
 
         Raises
         ------
-        DatasetExistsError, VersionNotFoundError
+        DatasetExistsError, VersionNotFoundError, StorageError
             See `deep_clone`.
         InvalidInputError
             If the directory is in another store, or one of the two would lie in the other.
@@ -291,7 +294,7 @@ class LanceDataset(DatasetReports, DatasetContent, DatasetChanges, DatasetColumn
         if storage_options is None:
             storage_options = self._table.storage_options
         allowing = shallow_clone(self._table, target_path, reference, storage_options)
-        return dataset(target_path, storage_options=allowing, **options)
+        return _open_clone(target_path, allowing, options)
 
     @staticmethod
     def commit(
@@ -422,3 +425,12 @@ def _reopen(
         default_scan_options=default_scan_options,
         verify_checksums=verifies,
     )
+
+
+def _open_clone(
+    path: str | os.PathLike[str], storage_options: Mapping[str, str] | None, options: OpeningKeywords
+) -> LanceDataset:
+    try:
+        return dataset(path, storage_options=storage_options, **options)
+    except StorageError as error:
+        raise StorageError(f"the clone {path} was made, and cannot be opened now: {error}") from error
