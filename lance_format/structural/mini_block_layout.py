@@ -11,6 +11,7 @@ from collections.abc import Hashable
 from lance_format.compression.codec import Context, Decompressor
 from lance_format.compression.registry import parse_decompressor
 from lance_format.errors import CorruptFileError
+from lance_format.identity import Itself
 from lance_format.lazy_properties import cached_property
 from lance_format.proto import encodings_pb2
 from lance_format.structural.layers import LayerStack
@@ -93,29 +94,17 @@ class ParsedLayout:
         return shared.SerializeToString()
 
 
-class _Itself:
-    """A message as a key: equal to itself alone. Messages that are parsed once have one object for the same bytes."""
-
-    __slots__ = ("layout",)
-
-    def __init__(self, layout: encodings_pb2.MiniBlockLayout) -> None:
-        self.layout = layout
-
-    def __hash__(self) -> int:
-        return id(self.layout)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and self.layout is other.layout
-
-
 def parse_layout(layout: encodings_pb2.MiniBlockLayout) -> ParsedLayout:
-    """Return a layout parsed, the same object for the same message while it is one of the last."""
-    return _parse(_Itself(layout))
+    """Return a layout parsed, the same object for the same message while it is one of the last.
+
+    Messages that are parsed once have one object for the same bytes.
+    """
+    return _parse(Itself(layout))
 
 
 @functools.lru_cache(maxsize=_NUM_LAYOUTS)
-def _parse(itself: _Itself) -> ParsedLayout:
-    return ParsedLayout(itself.layout)
+def _parse(itself: Itself[encodings_pb2.MiniBlockLayout]) -> ParsedLayout:
+    return ParsedLayout(itself.value)
 
 
 def _parse_levels(layout: encodings_pb2.MiniBlockLayout, name: str) -> Decompressor | None:

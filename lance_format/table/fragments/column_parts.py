@@ -16,6 +16,7 @@ from lance_format.datatypes import UNASSIGNED, Field, Schema
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.extension_types import map_leaf_types, retype
 from lance_format.file import ColumnProjection, is_packed
+from lance_format.identity import Itself
 from lance_format.table.format.file_entries import DataFile
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.version import FileVersion
@@ -68,21 +69,6 @@ class ColumnParts:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-class SameSchema:
-    """A schema as a key by identity: comparing fields would cost as much as computing the parts again."""
-
-    __slots__ = ("schema",)
-
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
-
-    def __hash__(self) -> int:
-        return id(self.schema)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SameSchema) and other.schema is self.schema
-
-
 def column_parts(schema: Schema, files: Sequence[DataFile], table: Schema) -> ColumnParts:
     """Return the parts of some columns that each data file of a fragment holds.
 
@@ -102,7 +88,7 @@ def column_parts(schema: Schema, files: Sequence[DataFile], table: Schema) -> Co
     """
     find = _find_known_parts if len(schema.fields) <= _REMEMBERED_FIELDS else _find_parts
     places = tuple([(file.fields, file.column_indices, _may_lack_columns(file)) for file in files])
-    return find(SameSchema(schema), places, SameSchema(table))
+    return find(Itself(schema), places, Itself(table))
 
 
 def _may_lack_columns(file: DataFile) -> bool:
@@ -112,19 +98,19 @@ def _may_lack_columns(file: DataFile) -> bool:
 
 
 def _find_parts(
-    same: SameSchema, files: Sequence[tuple[tuple[int, ...], tuple[int, ...], bool]], table: SameSchema
+    same: Itself[Schema], files: Sequence[tuple[tuple[int, ...], tuple[int, ...], bool]], table: Itself[Schema]
 ) -> ColumnParts:
     own: list[frozenset[int]] = []
     known = frozenset({UNASSIGNED})
     for fields, columns, may_lack in files:
         ids = frozenset(fields) - known  # Early releases reused ids; the reference reads the first file that has one.
         if may_lack:
-            leaves = {one for field in table.schema.fields for one in _leaves_outside_of_lists(field)}
+            leaves = {one for field in table.value.fields for one in _leaves_outside_of_lists(field)}
             ids -= {one for one, column in zip(fields, columns, strict=True) if column == _NO_COLUMN and one in leaves}
         known |= ids
         own.append(ids)
-    whole = {field.id: field for field in table.schema.fields}
-    wanted = [_with_witness(field, whole.get(field.id), known) for field in same.schema.fields]
+    whole = {field.id: field for field in table.value.fields}
+    wanted = [_with_witness(field, whole.get(field.id), known) for field in same.value.fields]
     held = {}
     for position, ((fields, columns, _), ids) in enumerate(zip(files, own, strict=True)):
         numbers = dict(zip(fields, columns or (-1,) * len(fields), strict=True))
@@ -134,7 +120,7 @@ def _find_parts(
                 ColumnProjection(part, {node.id: numbers[node.id] for node in part.walk() if node.id in numbers})
                 for part in found
             ]
-    return ColumnParts(same.schema, held)
+    return ColumnParts(same.value, held)
 
 
 def holds_any(field: Field, ids: frozenset[int]) -> bool:

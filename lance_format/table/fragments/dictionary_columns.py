@@ -14,8 +14,8 @@ import pyarrow as pa
 from lance_format.blob_fields import format_of
 from lance_format.datatypes import Field, Schema
 from lance_format.expressions import KEY_TYPE, looked_up
+from lance_format.identity import Itself
 from lance_format.logical_types import logical_type_of
-from lance_format.table.fragments.column_parts import SameSchema
 from lance_format.table.fragments.open_files import FragmentFiles
 
 _MOST_ITEMS = int(np.iinfo(KEY_TYPE.to_pandas_dtype()).max)
@@ -33,7 +33,7 @@ def as_dictionaries(schema: Schema, files: FragmentFiles) -> Schema:
     files : FragmentFiles
         The open files of the fragment.
     """
-    same = SameSchema(schema)
+    same = Itself(schema)
     wanted = _candidates(same)
     if not wanted:
         return schema
@@ -66,8 +66,8 @@ def without_dictionaries(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatc
 
 
 @functools.lru_cache(maxsize=64)
-def _candidates(same: SameSchema) -> frozenset[int]:
-    return frozenset(field.id for field in same.schema.fields if _is_candidate(field))
+def _candidates(same: Itself[Schema]) -> frozenset[int]:
+    return frozenset(field.id for field in same.value.fields if _is_candidate(field))
 
 
 def _is_candidate(field: Field) -> bool:
@@ -75,12 +75,12 @@ def _is_candidate(field: Field) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
-def _replaced(same: SameSchema, ids: frozenset[int]) -> Schema:
+def _replaced(same: Itself[Schema], ids: frozenset[int]) -> Schema:
     fields = [
         dataclasses.replace(field, logical_type=_dictionary_of(field)) if field.id in ids else field
-        for field in same.schema.fields
+        for field in same.value.fields
     ]
-    return dataclasses.replace(same.schema, fields=tuple(fields))
+    return dataclasses.replace(same.value, fields=tuple(fields))
 
 
 def _dictionary_of(field: Field) -> str:
