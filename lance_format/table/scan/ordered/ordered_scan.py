@@ -16,7 +16,13 @@ from lance_format.expressions import Expression, as_expression, conjunction, con
 from lance_format.table.fragments.row_columns import ROW_OFFSET
 from lance_format.table.scan.metrics import ScanMeter
 from lance_format.table.scan.options import ColumnOrdering, ScanOptions
-from lance_format.table.scan.ordered.sort_order import as_ordering, is_comparable, not_after, sorted_indices
+from lance_format.table.scan.ordered.sort_order import (
+    as_ordering,
+    first_indices,
+    is_comparable,
+    not_after,
+    sorted_indices,
+)
 from lance_format.table.scan.ordered.zone_order import Zones
 from lance_format.table.scan.scanned_fragment import Window
 from lance_format.table.scan.scanner import LanceScanner
@@ -185,4 +191,4 @@ class KeyScanner(LanceScanner):
 
 def _first(parts: list[pa.Table], orderings: list[ColumnOrdering], count: int) -> pa.Table:
     rows = pa.concat_tables(parts)
-    return take_rows(rows, pa.array(sorted_indices(rows, orderings)[:count]))
+    return take_rows(rows, pa.array(first_indices(rows, orderings, count)))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_format.arrow_rows import take_rows
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.expressions import Expression, conjunction, disjunction
 from lance_format.expressions.nodes import Column, Comparison, ComparisonOperator, IsNull, Literal, Not
@@ -18,6 +19,8 @@ from lance_format.table.fragments.row_columns import ROW_OFFSET
 from lance_format.table.scan.options import ColumnOrdering
 
 Ranks = npt.NDArray[np.int64]
+_SELECTED_SHARE = 16
+"""How many rows there are for each wanted one, at least, where a selection costs less than to sort all."""
 
 
 def as_ordering(ordering: Any) -> ColumnOrdering:
@@ -47,6 +50,39 @@ def sorted_indices(keys: pa.Table, orderings: list[ColumnOrdering]) -> Ranks:
     """
     ranks = [rank(keys[ordering.column_name], ordering) for ordering in reversed(orderings)]
     return np.lexsort([keys[ROW_OFFSET].to_numpy(), *ranks])
+
+
+def first_indices(keys: pa.Table, orderings: list[ColumnOrdering], count: int) -> Ranks:
+    """Return the indices of the first rows in their order; see `sorted_indices`.
+
+    Rows whose number in the first column already puts them after `count` others are not sorted: finding these is a
+    selection, which takes a tenth of the time.
+
+    Parameters
+    ----------
+    keys, orderings
+        See `sorted_indices`.
+    count : int
+        At least 1.
+    """
+    near = _not_after_the_last(keys[orderings[0].column_name], count, ascending=orderings[0].ascending)
+    if near is None:
+        return sorted_indices(keys, orderings)[:count]
+    return near[sorted_indices(take_rows(keys, pa.array(near)), orderings)[:count]]
+
+
+def _not_after_the_last(column: pa.ChunkedArray, count: int, *, ascending: bool) -> Ranks | None:
+    """Return the rows whose number is at most the `count`-th one; None if it would not help, or is not that simple."""
+    kind = column.type
+    is_plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_timestamp(kind)
+    if not is_plain or column.null_count or len(column) < _SELECTED_SHARE * count:
+        return None
+    numbers = (column.cast(pa.int64()) if pa.types.is_timestamp(kind) else column).to_numpy()
+    place = count - 1 if ascending else len(numbers) - count
+    last = np.partition(numbers, place)[place]  # It puts NaN last, as the order does.
+    if last != last:
+        return None
+    return np.flatnonzero(numbers <= last if ascending else ~(numbers < last))
 
 
 def rank(column: pa.ChunkedArray, ordering: ColumnOrdering) -> Ranks:
