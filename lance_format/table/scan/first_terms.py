@@ -99,4 +99,6 @@ def _cannot_fail(predicate: BoundExpression) -> bool:
 
 
 def _is_fast(arrow_type: pa.DataType) -> bool:
+    if pa.types.is_struct(arrow_type):
+        return all(_is_fast(field.type) for field in arrow_type)
     return bool(pa.types.is_primitive(arrow_type) or pa.types.is_decimal(arrow_type))

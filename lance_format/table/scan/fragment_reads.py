@@ -19,6 +19,9 @@ from lance_format.table.scan.scanned_fragment import OpenFragment, Window, read_
 from lance_format.table.scan.stages import Stages
 from lance_format.table.scan.tasks import FragmentRanges
 
+_CHEAP_ROWS = 128 * 1024
+"""So many rows of a few numbers are tested as fast as statistics of a fragment are read."""
+
 
 @dataclass(frozen=True, slots=True)
 class FragmentReads:
@@ -118,7 +121,8 @@ class FragmentReads:
                 for scan, ranges in group:
                     files = late.opened[scan.fragment.id] = stack.enter_context(scan.open(meter.reads))
                     fragment = OpenFragment(scan, files, self.position(scan), ranges, self.batch_bytes)
-                    wanted = pruned.rows(files, scan, ranges, is_small=len(group) > 1)
+                    is_small = len(group) > 1 or (self.stages.is_cheap and ranges.num_rows <= _CHEAP_ROWS)
+                    wanted = pruned.rows(files, scan, ranges, is_small=is_small)
                     if len(wanted):
                         opened.append((fragment, wanted))
                 if len(opened) == 1:

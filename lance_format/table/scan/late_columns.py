@@ -58,7 +58,7 @@ class LateColumns:
     def whole(self, passed: JoinedRows) -> Iterator[JoinedRows]:
         """Take rows that have all columns."""
         yield from self.rest()
-        self._pace.count_late(passed.batch.nbytes, passed.num_rows)
+        self._pace.count_late([passed.batch.column(name) for name in self.stages.late.names])
         yield from passed.cut(self._pace.batch_size)
 
     def passed(self, fragment: OpenFragment, group: Sequence[ScannedRows]) -> Iterator[JoinedRows]:
@@ -103,7 +103,7 @@ class LateColumns:
         left = iter(waiting)
         (kept, _), position = next(left), 0
         for late, parts in take_fragments([rows for _, rows in waiting], self.stages.late, self._counter, self.opened):
-            self._pace.count_late(late.nbytes, late.num_rows)
+            self._pace.count_late(late.columns)
             pieces = []
             for rows in parts:
                 if position == kept.num_rows:
@@ -128,7 +128,7 @@ class LateColumns:
             joined = self.stages.join(*pieces)
             yield JoinedRows(joined, (rows.slice(first, joined.num_rows),))
             first += joined.num_rows
-            self._pace.count_late(pieces[-1].nbytes, joined.num_rows)
+            self._pace.count_late(pieces[-1].columns if self.stages.late.fields else ())
 
 
 def united(found: Iterable[JoinedRows]) -> list[JoinedRows]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pyarrow as pa
+
 from lance_format.expressions import BoundExpression, Expression
 from lance_format.expressions.nodes import In, walk
 from lance_format.file.columns.dictionaries import expanded_bytes
@@ -22,10 +26,9 @@ MAX_FILES_TOGETHER = 64
 """Small fragments are read together, up to a number of files: while a filter is tested, all of them are open."""
 _FIRST_FILES_TOGETHER = 16
 _FIRST_JOINED_BYTES, _JOINED_BYTES = 1024 * 1024, 16 * 1024 * 1024
-_LARGE_ROW_BYTES = 128
-_DENSE_SHARE = 0.25
-_DENSE_SHARE_OF_LARGE_ROWS = 0.75
-"""Minimum share of passing rows for reading all columns at once; measured by `benchmarks/scans.py`."""
+_NARROW_BYTES, _LARGE_BYTES = 16, 128
+_DENSE_SHARE_IF_NARROW, _DENSE_SHARE, _DENSE_SHARE_IF_REMOTE, _DENSE_SHARE_IF_LARGE = 0.04, 0.15, 0.25, 0.75
+"""Minimum share of passing rows for reading all columns at once, by the bytes of a value; see `benchmarks/scans.py`."""
 _PASSED_SHARE = 0.25
 """Minimum share of small fragments with a passing row for reading all of their columns at once."""
 _SPARSE_SHARE = 1 / 64
@@ -60,8 +63,10 @@ class Pace:
         Whether so few rows pass the first terms that reading the other columns of the filter afterwards costs less.
     num_seen : int
         Number of rows tested so far.
-    late_rows, late_bytes : int
-        Number of rows that were completed so far, and the bytes of the columns that were read for them.
+    late_values, late_bytes : int
+        Number of values of further columns that were read for passing rows so far, and their bytes.
+    is_remote : bool
+        Whether the table is in an object store.
     """
 
     batch_size: int
@@ -75,8 +80,9 @@ class Pace:
     at_once: bool = False
     first_alone: bool = False
     num_seen: int = 0
-    late_rows: int = 0
+    late_values: int = 0
     late_bytes: int = 0
+    is_remote: bool = False
 
     @classmethod
     def start(cls, batch_size: int, window: Window, predicate: BoundExpression | None, *, is_remote: bool) -> Pace:
@@ -97,7 +103,7 @@ class Pace:
         together = 1 if is_limited or is_remote else _FIRST_FILES_TOGETHER
         hashed = 0 if predicate is None else _num_constants(predicate.expression)
         most = max(_TESTED_ROWS, _TESTED_PER_CONSTANT * hashed)
-        return cls(batch_size, first, max(batch_size, first), most, together)
+        return cls(batch_size, first, max(batch_size, first), most, together, is_remote=is_remote)
 
     def widen(self) -> None:
         """Let more small fragments be read together."""
@@ -114,10 +120,10 @@ class Pace:
         self.joined_rows = max(min(num_rows, self.most_tested_rows), _FEWEST_JOINED_ROWS)
         return num_rows
 
-    def count_late(self, num_bytes: int, num_rows: int) -> None:
-        """Count rows that have all columns now, and the bytes that were read for them."""
-        self.late_bytes += num_bytes
-        self.late_rows += num_rows
+    def count_late(self, columns: Sequence[pa.Array]) -> None:
+        """Count values of columns that the filter does not need, of passing rows."""
+        self.late_bytes += sum(column.nbytes for column in columns)
+        self.late_values += sum(map(len, columns))
 
     def observe(self, seen: Seen) -> None:
         """Adapt to a group of rows."""
@@ -126,11 +132,17 @@ class Pace:
         if not seen.num_rows:
             return
         self.tested_rows = max(self.batch_size, min(self.most_tested_rows, self.fit(seen)))
-        is_large = self.late_bytes > _LARGE_ROW_BYTES * self.late_rows
-        share = _DENSE_SHARE_OF_LARGE_ROWS if is_large else _DENSE_SHARE
         self.in_most_parts = seen.num_parts_passed >= _PASSED_SHARE * seen.num_parts
-        self.at_once = seen.num_passed >= share * seen.num_rows
+        self.at_once = seen.num_passed >= self._dense_share() * seen.num_rows
         self.first_alone = seen.num_first > 0 and seen.num_passed_first <= _SPARSE_SHARE * seen.num_first
+
+    def _dense_share(self) -> float:
+        if self.late_bytes > _LARGE_BYTES * self.late_values:
+            return _DENSE_SHARE_IF_LARGE
+        if self.is_remote:
+            return _DENSE_SHARE_IF_REMOTE
+        is_narrow = 0 < self.late_bytes <= _NARROW_BYTES * self.late_values
+        return _DENSE_SHARE_IF_NARROW if is_narrow else _DENSE_SHARE
 
 
 def _num_constants(predicate: Expression) -> int:

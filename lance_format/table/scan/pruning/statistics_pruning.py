@@ -104,7 +104,7 @@ class PrunedOnce:
         scan : FragmentReader
         ranges : RowRanges
         is_small : bool
-            Whether reading all rows costs about as much as pruning them. Of such fragments ever fewer are pruned while
+            Whether testing all rows costs about as much as pruning them. Of such fragments ever fewer are pruned while
             that skips nothing, as of tables whose rows are in no order.
         """
         _, found = self._found.pop(id(scan), (scan, None))
