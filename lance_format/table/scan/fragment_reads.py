@@ -19,7 +19,7 @@ from lance_format.table.scan.scanned_fragment import OpenFragment, Window, read_
 from lance_format.table.scan.stages import Stages
 from lance_format.table.scan.tasks import FragmentRanges
 
-_CHEAP_ROWS = 128 * 1024
+_CHEAP_ROWS = 256 * 1024
 """So many rows of a few numbers are tested as fast as statistics of a fragment are read."""
 
 
