@@ -430,6 +430,15 @@ def test_states_of_functions_that_sources_are_not_offered(planner: SparkSession,
     assert compare(planner, query.format(table))
 
 
+@pytest.mark.parametrize("constants", ["NULL, 1, 2", "NULL, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12"])
+def test_null_among_the_constants_of_a_list(planner: SparkSession, table: str, constants: str) -> None:
+    for query in (
+        f"SELECT DISTINCT CASE WHEN few IN ({constants}) THEN text ELSE 'other' END FROM {table}",
+        f"SELECT text, count_if(few IN ({constants})), var_pop(many) FROM {table} GROUP BY text",
+    ):
+        assert compare(planner, query)
+
+
 def test_tasks_make_the_first_step(planner: SparkSession, table: str) -> None:
     for query, steps in (
         ("SELECT few, sum(many) FROM {} GROUP BY few", 1),

@@ -312,7 +312,9 @@ final class Values {
   private static void addPaths(Object form, List paths) {
     if (!(form instanceof List)) return;
     List items = (List) form;
-    if (!items.isEmpty() && items.get(0).equals("COLUMN")) paths.add(items.subList(1, items.size()));
+    Object kind = items.isEmpty() ? null : items.get(0);
+    if ("COLUMN".equals(kind)) paths.add(items.subList(1, items.size()));
+    else if ("IN".equals(kind)) addPaths(items.get(1), paths);  // its constants are values, which may be null
     else for (int i = 0; i < items.size(); i++) addPaths(items.get(i), paths);
   }
 
