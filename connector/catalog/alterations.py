@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from connector.catalog.properties import check_changeable
-from connector.catalog.type_changes import change_type, entries_of_renamed
+from connector.catalog.type_changes import change_type, child, entries_of_renamed
 from connector.jobs.running import run
 from connector.jobs.threads import active_session
 from connector.types.column_names import quoted
@@ -81,12 +81,13 @@ def check_new_columns(dataset: LanceDataset, changes: Changes) -> None:
 
 def _check_parents(dataset: LanceDataset, changes: Changes) -> None:
     """Refuse to change fields below lists and maps: files store the values of those in one piece."""
+    schema = dataset.schema
     for change in changes:
         if change["kind"] in ("property", "key"):
             continue
-        fields: Sequence[pa.Field] = dataset.schema
+        fields: pa.Schema | pa.StructType = schema
         for name in change["name"][:-1]:
-            parent = next((field for field in fields if field.name == name), None)
+            parent = child(fields, name)
             if parent is None:
                 break
             if not pa.types.is_struct(parent.type):
@@ -116,15 +117,16 @@ def _drop_columns(dataset: LanceDataset, changes: Changes) -> None:
 
 def _alter_columns(dataset: LanceDataset, changes: Changes) -> None:
     alterations: dict[str, dict[str, Any]] = {}
+    schema = dataset.schema
     for change in changes:
         kind, value = change["kind"], change["value"]
         alteration = alterations.setdefault(_path(change), {"path": _path(change)})
         if kind == "type":
-            alteration |= change_type(dataset.schema, change["name"], read_column(value))
+            alteration |= change_type(schema, change["name"], read_column(value))
         else:
             alteration[kind] = value
         if kind == "name":
-            alteration["metadata"] = entries_of_renamed(dataset.schema, change["name"])
+            alteration["metadata"] = entries_of_renamed(schema, change["name"])
     plan = dataset.plan_alter_columns(*alterations.values())
     run(active_session(), dataset, plan, description=f"alter columns {', '.join(alterations)}")
 

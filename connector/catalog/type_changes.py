@@ -7,7 +7,7 @@ differently, the change is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -77,15 +77,21 @@ def entries_of_renamed(schema: pa.Schema, path: Sequence[str]) -> dict[str, str]
     return declared_type(declared)
 
 
+def child(fields: pa.Schema | pa.StructType, name: str) -> pa.Field | None:
+    """Return a column of a schema or a field of a struct by its name, or None; in constant time."""
+    index = fields.get_field_index(name)
+    return None if index < 0 else fields.field(index)
+
+
 def _find(schema: pa.Schema, path: Sequence[str]) -> pa.Field | None:
     """Return a field below structs, or None, which the library refuses."""
-    fields: Iterable[pa.Field] = schema
+    fields: pa.Schema | pa.StructType = schema
     found = None
     for name in path:
-        found = next((field for field in fields if field.name == name), None)
+        found = child(fields, name)
         if found is None:
             return None
-        fields = found.type if pa.types.is_struct(found.type) else ()
+        fields = found.type if pa.types.is_struct(found.type) else pa.struct([])
     return found
 
 

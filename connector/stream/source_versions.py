@@ -111,7 +111,10 @@ class VersionReader:
     def _compared(self, dataset: LanceDataset) -> list[str] | None:
         """Return the columns whose changes count; None if all do, as in a batch of the feed."""
         wanted = None if self._options.changes.read_change_feed else self._options.columns
-        return None if wanted is None else [name for name in wanted if name in dataset.schema.names]
+        if wanted is None:
+            return None
+        names = set(dataset.schema.names)
+        return [name for name in wanted if name in names]
 
     def _added(self, dataset: LanceDataset, fragment_ids: list[int]) -> Delivery:
         fragments = [dataset.get_fragment(number) for number in fragment_ids]
