@@ -28,6 +28,7 @@ from lance_format.query import MatchQuery, PhraseQuery
 from lance_format.table.dataset.dataset import dataset
 from lance_format.table.dataset.write_dataset import write_dataset
 from lance_format.table.indices.texts.posting_list import StoredPositions
+from lance_format.table.indices.value_order import ascending
 from lance_format.texts.token_rules import PLAIN
 from lance_format.texts.tokenizing import Tokenizer
 from lance_format.vectors.clustering import cluster
@@ -129,6 +130,9 @@ def _filter() -> None:
 
 def _index(path: str) -> None:
     """Make the indices whose files kernels write, and use them."""
+    numbers = pa.array(np.arange(64 * 1024))
+    for arrow_type in (pa.string(), pa.large_string()):
+        ascending(numbers.cast(arrow_type))
     texts = pa.array([f"word {number}" for number in range(_NUM_ROWS)])
     stored = write_dataset(pa.table({"text": texts}), path)
     for kind, given in {"BLOOMFILTER": "text = 'word 7'", "NGRAM": "contains(text, 'word')"}.items():

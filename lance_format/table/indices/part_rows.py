@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_format.datatypes import Field
 from lance_format.lazy_dataclasses import dataclass
@@ -17,6 +16,7 @@ from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.fragments.row_columns import row_column
 from lance_format.table.indices.column_values import read_covered
 from lance_format.table.indices.row_finder import RowIds
+from lance_format.table.indices.value_order import ascending
 from lance_format.table.versions.table_version import TableVersion
 
 _BATCH_ROWS = 64 * 1024
@@ -29,7 +29,7 @@ _LARGE_TYPES = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderedRows:
-    """Rows by ascending value, nulls first; floats in the total order of IEEE 754, which reads them by their bits.
+    """Rows by ascending value; see `value_order`.
 
     Rows of equal values are in the order of their fragments and offsets.
 
@@ -61,11 +61,11 @@ class OrderedRows:
             arrays[:] = [array.cast(_LARGE_TYPES[value_type]) for array in arrays]
         values = pa.concat_arrays(arrays) if arrays else pa.array([], value_type)
         arrays.clear()
-        order = pc.array_sort_indices(totally_ordered(values), null_placement="at_start")
-        values = values.take(order)
+        order = ascending(values)
+        values = values.take(pa.array(order))
         joined = np.concatenate([np.zeros(0, np.uint64), *ids])
         ids.clear()
-        return cls(values, joined[order.to_numpy()], value_type)
+        return cls(values, joined[order], value_type)
 
     def column(self, start: int, stop: int) -> pa.Array:
         """Return a range of the values, of the type of the column."""
@@ -73,19 +73,6 @@ class OrderedRows:
         if values.type != self.value_type:
             values = pa.concat_arrays([values])  # Arrow looks at the offsets of the whole array otherwise.
         return values.cast(self.value_type)
-
-
-def totally_ordered(values: pa.Array) -> pa.Array:
-    """Return values that Arrow compares, in the same order: floats become integers of their size."""
-    if pa.types.is_duration(values.type):
-        return values.view(pa.int64())
-    if not pa.types.is_floating(values.type):
-        return values
-    number = pa.from_numpy_dtype(f"int{values.type.bit_width}")
-    bits = pc.fill_null(values.view(number), 0).to_numpy()
-    all_but_sign = bits.dtype.type(np.iinfo(bits.dtype).max)
-    keys = np.where(bits < 0, bits ^ all_but_sign, bits)
-    return pa.array(keys, mask=None if not values.null_count else pc.is_null(values).to_numpy(zero_copy_only=False))
 
 
 class PartRows:

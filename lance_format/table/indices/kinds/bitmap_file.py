@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from lance_format.errors import NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.indices.kinds.bitmap_index import BITMAP_FILE, MOST_KEYS, bitmap_columns, serialize_ids
-from lance_format.table.indices.part_rows import PartRows, totally_ordered
+from lance_format.table.indices.part_rows import PartRows
 from lance_format.table.indices.row_finder import RowIds
+from lance_format.table.indices.value_order import ascending
 from lance_format.table.indices.written_parts import OpenFile, write_file
 
 _KEYS_AT_ONCE = 4096
@@ -79,16 +80,16 @@ class KeyedRows:
                 f"the column has {len(distinct)} distinct values and more; a {kind} index may have {MOST_KEYS}"
                 + _OTHER_KIND.get(kind, "")
             )
-        order = pc.array_sort_indices(totally_ordered(distinct), null_placement="at_start")
+        order = ascending(distinct)
         rank = np.empty(len(distinct), np.uint16 if len(distinct) < 1 << 16 else np.int32)  # Two bytes sort faster.
-        rank[order.to_numpy()] = np.arange(len(distinct))
+        rank[order] = np.arange(len(distinct))
         entries = np.concatenate([rank[:0], *(rank[chunk.indices.to_numpy()] for chunk in merged)])
         firsts = itertools.accumulate(map(len, dictionaries), initial=0)
         ranks = np.concatenate([rank[:0], *(entries[first:][some] for first, some in zip(firsts, codes, strict=False))])
         joined = np.concatenate(ids)
         del codes, ids
         starts = np.append(0, np.cumsum(np.bincount(ranks, minlength=len(distinct))))
-        return cls(distinct.take(order), starts, joined[np.argsort(ranks, kind="stable")])
+        return cls(distinct.take(pa.array(order)), starts, joined[np.argsort(ranks, kind="stable")])
 
 
 def write_bitmaps(rows: PartRows, parameters: Mapping[str, Any], open_file: OpenFile) -> dict[str, int]:  # noqa: ARG001
