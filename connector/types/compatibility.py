@@ -171,17 +171,16 @@ def check_same_columns(stored: pa.Schema, known: StructType, path: str, *, is_de
     SchemaMismatchError
         Naming every column that is missing or has another type.
     """
-    names = set(known.fieldNames())
-    differences = [f"column {name!r} is not known" for name in stored.names if name not in names]
+    types = {field.name: field.dataType for field in known}
+    names = set(stored.names)
+    differences = [f"column {name!r} is not known" for name in stored.names if name not in types]
     for field in to_spark_schema(stored):
-        if field.name in names:
+        if field.name in types:
             differences.extend(
                 f"column {name!r} is known as {_spell(source)} but is {_spell(target)}"
-                for name, source, target in _differing(known[field.name].dataType, field.dataType, field.name)
+                for name, source, target in _differing(types[field.name], field.dataType, field.name)
             )
-    differences.extend(
-        f"column {name!r} is not in the table" for name in known.fieldNames() if name not in stored.names
-    )
+    differences.extend(f"column {name!r} is not in the table" for name in known.fieldNames() if name not in names)
     if differences:
         reason = (
             f"rows of {path} cannot be written again, because another writer has changed its columns since the"

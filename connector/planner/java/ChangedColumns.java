@@ -35,9 +35,10 @@ final class ChangedColumns {
    */
   ChangedColumns(LogicalPlan query, List ordinals, List names) {
     look(query);
+    Seq output = query.output().toIndexedSeq();
     for (int i = 0; i < names.size(); i++) {
       String name = (String) names.get(i);
-      Expression value = (Expression) query.output().apply(((Integer) ordinals.get(i)).intValue());
+      Expression value = (Expression) output.apply(((Integer) ordinals.get(i)).intValue());
       if (isKept(value, name)) continue;
       changed.add(name);
       if (isComputedFrom(value, name)) partly.add(name);

@@ -3,8 +3,10 @@ package lance;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.ProjectingInternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
@@ -42,7 +44,7 @@ final class DeltaRows {
     if (projection.isEmpty()) return new DeltaRows(none, none, new ChangedColumns(delta.query(), none, none), none, address);
     String[] given = ((ProjectingInternalRow) projection.get()).schema().fieldNames();
     List places = ordinals((ProjectingInternalRow) projection.get());
-    List stored = Arrays.asList(((Delta) delta.write().get()).operation.schema.fieldNames());
+    Set stored = new HashSet(Arrays.asList(((Delta) delta.write().get()).operation.schema.fieldNames()));
     List ordinals = new ArrayList();
     List names = new ArrayList();
     for (int i = 0; i < given.length; i++) {
@@ -70,14 +72,16 @@ final class DeltaRows {
   /** The columns that do not change. */
   List unchanged() {
     List found = new ArrayList(names);
-    found.removeAll(columns.changed);
+    found.removeAll(new HashSet(columns.changed));
     return found;
   }
 
-  /** Whether a column of the query is one of the table that does not change. */
-  boolean isUnchanged(int ordinal) {
-    int position = ordinals.indexOf(Integer.valueOf(ordinal));
-    return position >= 0 && !columns.changed.contains(names.get(position));
+  /** The places of the table's columns among those of the query that do not change. */
+  Set unchangedOrdinals() {
+    Set changed = new HashSet(columns.changed);
+    Set found = new HashSet();
+    for (int i = 0; i < names.size(); i++) if (!changed.contains(names.get(i))) found.add(ordinals.get(i));
+    return found;
   }
 
   /** The same rows, whose values of unchanged columns count for new rows only. */
@@ -85,22 +89,19 @@ final class DeltaRows {
 
   /** The same rows without their unchanged columns. */
   DeltaRows without() {
-    List places = new ArrayList();
+    Set leftOut = unchangedOrdinals();
+    int last = address;
+    for (int i = 0; i < ordinals.size(); i++) last = Math.max(last, ((Integer) ordinals.get(i)).intValue());
+    int[] places = new int[last + 2];
+    for (int i = 0; i <= last; i++) places[i + 1] = places[i] + (leftOut.contains(Integer.valueOf(i)) ? 0 : 1);
+    List left = new ArrayList();
     List named = new ArrayList();
     for (int i = 0; i < names.size(); i++) {
-      int ordinal = ((Integer) ordinals.get(i)).intValue();
-      if (isUnchanged(ordinal)) continue;
-      places.add(Integer.valueOf(place(ordinal)));
+      if (leftOut.contains(ordinals.get(i))) continue;
+      left.add(Integer.valueOf(places[((Integer) ordinals.get(i)).intValue()]));
       named.add(names.get(i));
     }
-    return new DeltaRows(places, named, columns, unchanged(), place(address));
-  }
-
-  /** The place of a column if those that do not change are left out. */
-  private int place(int ordinal) {
-    int place = 0;
-    for (int i = 0; i < ordinal; i++) if (!isUnchanged(i)) place++;
-    return place;
+    return new DeltaRows(left, named, columns, unchanged(), places[address]);
   }
 
   /** For Python; see connector/dml/delta_form.py. */

@@ -4,6 +4,7 @@ import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -62,7 +63,8 @@ final class KeptColumns extends Rule {
     boolean inserts = delta.query() instanceof MergeRows && !((MergeRows) delta.query()).notMatchedInstructions().isEmpty();
     DeltaRows rows = inserts ? whole.keeping() : whole.without();
     if (rows.kept.isEmpty()) return plan;
-    LogicalPlan query = delta.query() instanceof MergeRows ? defaulted((MergeRows) delta.query(), whole) : delta.query();
+    LogicalPlan query = delta.query();
+    if (query instanceof MergeRows) query = defaulted((MergeRows) query, whole.unchangedOrdinals());
     query = narrowed(query, inserts ? query.output() : changed(query.output(), whole));
     long bytes = bytes(delta.query());
     long spared = bytes - bytes(query);
@@ -100,26 +102,27 @@ final class KeptColumns extends Rule {
 
   /** The columns of a query without those of the table that do not change. */
   private static Seq changed(Seq output, DeltaRows rows) {
+    Set unchanged = rows.unchangedOrdinals();
     List some = new ArrayList();
-    for (int i = 0; i < output.size(); i++) if (!rows.isUnchanged(i)) some.add(output.apply(i));
+    for (int i = 0; i < output.size(); i++) if (!unchanged.contains(Integer.valueOf(i))) some.add(output.apply(i));
     return Trees.seq(some);
   }
 
   /** Clauses with defaults instead of what the rows that they replace keep. */
-  private static LogicalPlan defaulted(MergeRows merge, DeltaRows rows) {
+  private static LogicalPlan defaulted(MergeRows merge, Set unchanged) {
     Object[] old = new Object[] {merge.matchedInstructions(), merge.notMatchedBySourceInstructions()};
-    Object[] made = new Object[] {defaulted((Seq) old[0], rows), defaulted((Seq) old[1], rows)};
+    Object[] made = new Object[] {defaulted((Seq) old[0], unchanged), defaulted((Seq) old[1], unchanged)};
     return (LogicalPlan) Trees.replaced(merge, old, made);
   }
 
-  private static Seq defaulted(Seq instructions, DeltaRows rows) {
+  private static Seq defaulted(Seq instructions, Set unchanged) {
     List made = new ArrayList();
     for (int i = 0; i < instructions.size(); i++) {
       TreeNode instruction = (TreeNode) instructions.apply(i);
       if (instruction instanceof MergeRows.Keep) {
         Seq output = ((MergeRows.Keep) instruction).output();
         if (ChangedColumns.isUpdate(output.head())) {
-          instruction = Trees.replaced(instruction, new Object[] {output}, new Object[] {defaults(output, rows)});
+          instruction = Trees.replaced(instruction, new Object[] {output}, new Object[] {defaults(output, unchanged)});
         }
       }
       made.add(instruction);
@@ -127,11 +130,11 @@ final class KeptColumns extends Rule {
     return Trees.seq(made);
   }
 
-  private static Seq defaults(Seq values, DeltaRows rows) {
+  private static Seq defaults(Seq values, Set unchanged) {
     List made = new ArrayList();
     for (int i = 0; i < values.size(); i++) {
       Expression value = (Expression) values.apply(i);
-      made.add(rows.isUnchanged(i) ? constant(value.dataType()) : value);
+      made.add(unchanged.contains(Integer.valueOf(i)) ? constant(value.dataType()) : value);
     }
     return Trees.seq(made);
   }
