@@ -27,6 +27,7 @@ from lance_format.masks import filter_values
 from lance_format.query import MatchQuery, PhraseQuery
 from lance_format.table.dataset.dataset import dataset
 from lance_format.table.dataset.write_dataset import write_dataset
+from lance_format.table.indices.kinds.id_bitmaps import serialize_ids
 from lance_format.table.indices.texts.posting_list import StoredPositions
 from lance_format.table.indices.value_order import ascending
 from lance_format.texts.token_rules import PLAIN
@@ -133,6 +134,7 @@ def _index(path: str) -> None:
     numbers = pa.array(np.arange(64 * 1024))
     for arrow_type in (pa.string(), pa.large_string()):
         ascending(numbers.cast(arrow_type))
+    serialize_ids(np.arange(4, dtype=np.uint64))
     texts = pa.array([f"word {number}" for number in range(_NUM_ROWS)])
     stored = write_dataset(pa.table({"text": texts}), path)
     for kind, given in {"BLOOMFILTER": "text = 'word 7'", "NGRAM": "contains(text, 'word')"}.items():

@@ -427,7 +427,7 @@ def test_malformed_tokens(
 @pytest.mark.parametrize("posting", [b"", b"\x01\x00\x00\x00\x07\x00\x00\x00\x09\x00\x00\x00abc"])
 def test_malformed_bitmaps_of_labels(tmp_path: Path, posting: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(tmp_path)
-    monkeypatch.setattr(bitmap_file, "serialize_ids", lambda _: posting)
+    monkeypatch.setattr(bitmap_file, "serialize_groups", lambda _, starts: pa.array([posting] * (len(starts) - 1)))
     table.create_scalar_index("l", "LABEL_LIST")
     with pytest.raises(CorruptFileError, match="index 'l_idx': malformed bitmap"):
         table.to_table(filter="array_has(l, 'all')")
@@ -435,7 +435,8 @@ def test_malformed_bitmaps_of_labels(tmp_path: Path, posting: bytes, monkeypatch
 
 def test_bitmaps_of_whole_fragments_tell_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(tmp_path)
-    monkeypatch.setattr(bitmap_file, "serialize_ids", lambda _: b"\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
+    whole = b"\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+    monkeypatch.setattr(bitmap_file, "serialize_groups", lambda _, starts: pa.array([whole] * (len(starts) - 1)))
     table.create_scalar_index("l", "LABEL_LIST")
     scanner = table.scanner(["i"], "array_has(l, 'label 77')")
     assert sum(task.num_rows for task in scanner.plan_tasks()) == 100

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from lance_format.errors import NotSupportedError
 from lance_format.lazy_dataclasses import dataclass
-from lance_format.table.indices.kinds.bitmap_index import BITMAP_FILE, MOST_KEYS, bitmap_columns, serialize_ids
+from lance_format.table.indices.kinds.bitmap_index import BITMAP_FILE, MOST_KEYS, bitmap_columns
+from lance_format.table.indices.kinds.id_bitmaps import serialize_groups
 from lance_format.table.indices.part_rows import PartRows
 from lance_format.table.indices.row_finder import RowIds
 from lance_format.table.indices.value_order import ascending
@@ -117,9 +118,11 @@ def write_keys(
 def _batches(rows: KeyedRows) -> Iterator[list[pa.Array]]:
     """Yield keys and their bitmaps, some at a time."""
     for first in range(0, len(rows.keys), _KEYS_AT_ONCE):
-        bounds = rows.starts[first : first + _KEYS_AT_ONCE + 1].tolist()
-        parts = (np.sort(rows.ids[start:stop]) for start, stop in itertools.pairwise(bounds))
-        yield [rows.keys.slice(first, _KEYS_AT_ONCE), pa.array([serialize_ids(ids) for ids in parts], pa.binary())]
+        starts = rows.starts[first : first + _KEYS_AT_ONCE + 1]
+        ids = rows.ids[starts[0] : starts[-1]].copy()
+        for start, stop in itertools.pairwise((starts - starts[0]).tolist()):
+            ids[start:stop].sort()
+        yield [rows.keys.slice(first, _KEYS_AT_ONCE), serialize_groups(ids, starts - starts[0])]
 
 
 def _as_bits(values: pa.Array) -> pa.Array:

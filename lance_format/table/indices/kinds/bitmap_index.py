@@ -9,7 +9,6 @@ of little-endian integers. The high half of an address is the fragment. A size o
 
 from __future__ import annotations
 
-import itertools
 import struct
 from collections.abc import Iterator
 
@@ -19,7 +18,6 @@ import pyarrow as pa
 import pyroaring
 
 from lance_format.errors import CorruptFileError
-from lance_format.row_numbers import to_bitmap
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.index_file import IndexFile
 from lance_format.table.indices.named_rows import NamedRows
@@ -107,17 +105,6 @@ def greatest_ids(data: bytes | None, path: str) -> RowIds:
     except (struct.error, ValueError, IndexError, TypeError) as error:
         raise CorruptFileError(f"malformed bitmap of rows: {error}", path=path) from error
     return np.array(found, np.uint64)
-
-
-def serialize_ids(ids: RowIds) -> bytes:
-    """Return ascending ids as a bitmap, `uint64[num_ids]`."""
-    highs = ids >> np.uint64(32)
-    starts = np.append(np.flatnonzero(np.diff(highs, prepend=~highs[:1]) != 0), ids.size)
-    parts = [_COUNT.pack(starts.size - 1)]
-    for start, stop in itertools.pairwise(starts.tolist()):
-        low = to_bitmap(ids[start:stop] & np.uint64(0xFFFFFFFF)).serialize()
-        parts += (_ENTRY.pack(int(highs[start]), len(low)), low)
-    return b"".join(parts)
 
 
 def read_bitmaps(file: IndexFile, positions: npt.NDArray[np.int64]) -> pyroaring.BitMap64 | None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_format.list_items import items_of
 from lance_format.table.indices.kinds.bitmap_file import KeyedRows, write_keys
-from lance_format.table.indices.kinds.bitmap_index import serialize_ids
+from lance_format.table.indices.kinds.id_bitmaps import serialize_ids
 from lance_format.table.indices.kinds.label_list_index import LIST_NULLS
 from lance_format.table.indices.part_rows import PartRows
 from lance_format.table.indices.row_finder import RowIds
