@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
 import pyarrow as pa
 
 from lance_format.arrow_rows import take_rows
@@ -13,6 +14,7 @@ from lance_format.table.batches.integer_index import Int64Array
 from lance_format.table.batches.partial_structs import overlay
 from lance_format.table.changes.merge.matching import FragmentUpdate, MergeSource
 from lance_format.table.changes.rows.replaced_rows import MovedRows
+from lance_format.table.fragments.joined_take import take_fragments
 from lance_format.table.versions.table_version import TableVersion
 
 _BATCH_ROWS = 8192
@@ -37,15 +39,31 @@ def replaced_rows(
     given = {name for name in source.table.schema.names if name not in source.partial}
     missing = read_schema(schema.select(name for name in schema.names if name not in given), BlobHandling.ALL_BINARY)
     batch_size = _rows_at_once(source)
-    for update in updates:
-        rows, source_rows = update.all()
-        moved.add(rows)
-        first = 0
-        with table.scan(update.scan.fragment, missing).open() as files:
-            for kept in files.take_batches(missing, rows.offsets, batch_size=batch_size):
+    for group in _together(updates, batch_size):
+        found = [update.all() for update in group]
+        source_rows, first = np.concatenate([numbers for _, numbers in found]), 0
+        for rows, _ in found:
+            moved.add(rows)
+        for taken, _ in take_fragments([rows for rows, _ in found], missing):
+            for start in range(0, taken.num_rows, batch_size):
+                kept = taken.slice(start, batch_size)
                 values = take_rows(source.table, pa.array(source_rows[first : first + kept.num_rows]))
                 first += kept.num_rows
                 yield from _assemble(schema, overlay(kept, values, source.partial), kept)
+
+
+def _together(updates: Iterable[FragmentUpdate], batch_size: int) -> Iterator[list[FragmentUpdate]]:
+    """Yield adjacent updates whose columns are read at once: of at most so many rows, or of one fragment."""
+    group: list[FragmentUpdate] = []
+    num_rows = 0
+    for update in updates:
+        if group and num_rows + len(update) > batch_size:
+            yield group
+            group, num_rows = [], 0
+        group.append(update)
+        num_rows += len(update)
+    if group:
+        yield group
 
 
 def inserted_rows(table: TableVersion, source: MergeSource, inserted: Int64Array) -> Iterator[pa.RecordBatch]:
