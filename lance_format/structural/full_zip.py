@@ -37,6 +37,7 @@ from lance_format.data_block import (
     starts_of,
 )
 from lance_format.errors import CorruptFileError, NotSupportedError
+from lance_format.kernels.jit import read_only
 from lance_format.kernels.pages import full_zip as kernels
 from lance_format.kernels.pages.mini_block import copy_slices
 from lance_format.memory import empty
@@ -353,5 +354,6 @@ def _zip(
     room = levels.num_levels * (size + length_bytes) + int(offsets[-1] - offsets[0])
     out = empty(room, np.uint8)
     positions = empty(levels.num_levels, np.int64)
-    written = kernels.zip_entries(words, seen, valid, size, values.data, offsets, length_bytes, out, positions)
+    data = read_only(values.data)
+    written = kernels.zip_entries(words, seen, valid, size, data, offsets, length_bytes, out, positions)
     return out[:written], positions
