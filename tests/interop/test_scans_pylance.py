@@ -53,6 +53,8 @@ SCANS: list[dict[str, Any]] = [
     {"columns": {"twice": "id * 2", "city": "home.city"}},
     {"columns": ["_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"]},
     {"with_row_id": True, "with_row_address": True},
+    {"columns": ["_rowaddr", "_rowid", "id"], "with_row_id": True},
+    {"columns": ["_rowid", "id", "_rowaddr", "name"], "with_row_id": True, "with_row_address": True},
     {"columns": [], "with_row_id": True},
     {"columns": [], "filter": "id > 50"},
     {"columns": ["x"], "filter": "name IS NULL AND home.floor < 60"},

@@ -144,7 +144,7 @@ class ScanOptions:
     fragments : sequence of FragmentMetadata, optional
         Fragments of the table, by default all.
     with_row_id, with_row_address : bool
-        Whether to add the columns `_rowid` and `_rowaddr`.
+        Whether the last columns are `_rowid` and `_rowaddr`.
     blob_handling : str, optional
         The form of blob columns.
     order_by : sequence of ColumnOrdering or str
@@ -249,8 +249,12 @@ class ScanOptions:
     def project(self, table: Schema) -> Projection:
         """Plan the columns and the filter, given the columns of the table."""
         wanted = {ROW_ID: self.with_row_id, ROW_ADDRESS: self.with_row_address}
+        extra = [name for name in wanted if wanted[name]]
+        columns = self.columns
+        if extra and isinstance(columns, list | tuple):
+            columns = [name for name in columns if name not in extra]
         stored = read_schema(table, BlobHandling.parse(self.blob_handling))
-        return plan_projection(stored, self.columns, self.filter, extra=[name for name in wanted if wanted[name]])
+        return plan_projection(stored, columns, self.filter, extra=extra)
 
     @property
     def batch_rows(self) -> int:

@@ -81,8 +81,9 @@ class DatasetReads(OpenTable, ScanMethods):
         batch_size_bytes : int, optional
             Approximate maximum size of a batch in memory. By default 64 MiB, or any if `batch_size` is given.
         fragments : iterable of LanceFragment, optional
-            The fragments to read, by default all. with_row_id, with_row_address : bool, optional Whether to add the
-            columns `_rowid` and `_rowaddr`.
+            The fragments to read, by default all.
+        with_row_id, with_row_address : bool, optional
+            Whether the last columns are `_rowid` and `_rowaddr`.
         blob_handling : {"blobs_descriptions", "all_descriptions", "all_binary"}, optional
             The form of blob columns: structs that locate each blob (the first two, and the default), or the bytes.
             Large bytes make batches smaller.
