@@ -18,6 +18,8 @@ import pyarrow as pa
 
 from lance_format.aggregation import Aggregate, FirstRows, GroupOrder, PartialAggregation
 from lance_format.array_encodings.value_slices import ValueSlices
+from lance_format.compression.dictionary import split
+from lance_format.data_block import FixedWidthBlock, VariableWidthBlock
 from lance_format.expressions import looked_up
 from lance_format.expressions.functions.lists import contains_constant
 from lance_format.expressions.functions.patterns import like
@@ -39,6 +41,7 @@ from lance_format.vectors.metrics import distances_to
 from lance_format.vectors.rotated_codes import RotatedCodes, Rotation
 
 _NUM_ROWS = 20_000
+_MANY_ITEMS = 2**16 + 1
 _VERSIONS = ("2.0", "2.1", "2.2")
 _OPTION = "lance-encoding:"
 _KEY = {"lance-schema:unenforced-primary-key": "true"}
@@ -77,7 +80,16 @@ def _another_process(directory: str) -> Iterator[None]:
 
 def _steps(directory: str) -> list[Callable[[], None]]:
     used = [partial(_use, f"{directory}/{version}.lance", version) for version in _VERSIONS]
-    return [*used, partial(_index, f"{directory}/indexed.lance"), _unpack, _filter, _aggregate, _search, _search_texts]
+    return [
+        *used,
+        partial(_index, f"{directory}/indexed.lance"),
+        _unpack,
+        _number,
+        _filter,
+        _aggregate,
+        _search,
+        _search_texts,
+    ]
 
 
 def _use(path: str, version: str) -> None:
@@ -111,6 +123,14 @@ def _unpack() -> None:
     for data in (np.zeros(16, np.uint8), np.frombuffer(bytes(16), np.uint8)):
         for word_bits in (8, 16, 32, 64):
             ValueSlices(data, one, one, word_bits - 3).join(word_bits)
+
+
+def _number() -> None:
+    """Number more distinct values of a page than two bytes can, whose indices are wider."""
+    for bits in (32, 64):
+        split(VariableWidthBlock(np.zeros(64, np.uint8), np.arange(5, dtype=f"i{bits // 8}")), _MANY_ITEMS)
+    for bits in (32, 64, 128, 192):
+        split(FixedWidthBlock(np.zeros(4 * bits // 8, np.uint8), bits, 4), _MANY_ITEMS)
 
 
 def _filter() -> None:
