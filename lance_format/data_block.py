@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from lance_format.kernels.compression.dictionary import SLACK, gather_bytes, gather_wide, gather_words, measure_bytes
 from lance_format.kernels.compression.variable import longest
+from lance_format.kernels.jit import read_only
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.memory import empty
 from lance_format.proto import encodings_pb2
@@ -81,8 +82,8 @@ class FixedWidthBlock:
 
     @property
     def words(self) -> npt.NDArray[Any]:
-        """The values, of 8, 16, 32 or 64 bits, as unsigned integers."""
-        return self.data[: self.size_bytes].view(f"<u{self.bytes_per_value}")
+        """The values, of 8, 16, 32 or 64 bits, as unsigned integers that cannot be written: of one form for kernels."""
+        return read_only(self.data[: self.size_bytes].view(f"<u{self.bytes_per_value}"))
 
     def take(self, indices: DictionaryIndices) -> FixedWidthBlock:
         """Gather values; `indices` are integers of any width and lie within the block."""

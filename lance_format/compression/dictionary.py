@@ -88,7 +88,7 @@ def split(block: DataBlock, max_items: int) -> IndexedPage | None:
     elif block.bits_per_value in (8, 16, 32, 64):
         words = block.words
         distinct = empty(max_items, words.dtype)
-        count = kernels.index_words(read_only(words), max_items, slots, distinct, indices)
+        count = kernels.index_words(words, max_items, slots, distinct, indices)
         items = FixedWidthBlock(distinct[:count].view(np.uint8), block.bits_per_value, count) if count >= 0 else None
     elif block.bits_per_value == _PAIR_BITS:
         items = _index_pairs(block, max_items, slots, indices)
