@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lance_format.expressions import BoundExpression, Expression
 from lance_format.expressions.nodes import In, walk
-from lance_format.file.columns.dictionaries import expanded_bytes
+from lance_format.file.columns.dictionaries import expanded_bytes, size_bytes
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.scan.joined_rows import JoinedRows
 from lance_format.table.scan.scanned_fragment import Window
@@ -122,7 +122,7 @@ class Pace:
 
     def count_late(self, columns: Sequence[pa.Array]) -> None:
         """Count values of columns that the filter does not need, of passing rows."""
-        self.late_bytes += sum(column.nbytes for column in columns)
+        self.late_bytes += sum(map(size_bytes, columns))
         self.late_values += sum(map(len, columns))
 
     def observe(self, seen: Seen) -> None:
