@@ -17,7 +17,8 @@ from lance_format.kernels.jit import read_only
 
 Order = npt.NDArray[np.int64]
 
-_FEW_VALUES = 32 * 1024
+_FEW_VALUES, _MOST_VALUES = 32 * 1024, 32 << 20
+"""Numbers of byte strings to sort by first bytes: fewer take no time, and the keys of more a gigabyte and more."""
 _MOST_TIED = 0.5
 _MOST_DISTINCT = 0.25
 _MOST_SKIPPED = 64
@@ -55,8 +56,8 @@ def _by_arrow(values: pa.Array) -> Order:
 
 
 def _by_first_bytes(values: pa.Array) -> Order | None:
-    """Return the order of byte strings; None if they are few, or have too much in common."""
-    if len(values) - values.null_count < _FEW_VALUES or values.buffers()[2] is None:
+    """Return the order of byte strings; None if they are few or very many, or have too much in common."""
+    if not _FEW_VALUES <= len(values) - values.null_count <= _MOST_VALUES or values.buffers()[2] is None:
         return None
     is_null = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else np.zeros(len(values), np.bool_)
     rows = np.flatnonzero(~is_null)

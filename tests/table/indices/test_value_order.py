@@ -72,6 +72,8 @@ def test_what_is_compared_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     assert num_compared([f"{number}" + "x" * 9 + f"{number}" for number in range(9)] * 4000) == [9]
     assert num_compared(["same start" * 7 + f"{number}" for number in range(50_000)]) == [50_000]
     assert num_compared(["few"]) == [1]
+    monkeypatch.setattr(value_order, "_MOST_VALUES", 40_000)
+    assert num_compared([f"{number:08}" for number in range(50_000)]) == [50_000], "too many"
 
 
 @pytest.mark.parametrize(
