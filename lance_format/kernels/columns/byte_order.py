@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lance_format.kernels.byte_strings import first_bytes
 from lance_format.kernels.jit import kernel
 
 U8 = npt.NDArray[np.uint8]
@@ -14,7 +15,15 @@ U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 Words = npt.NDArray[Any]
 
-KEY_BYTES = 8
+_EVEN_BYTES, _EVEN_PAIRS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
+
+
+@kernel
+def _reversed(word: np.uint64) -> np.uint64:
+    """Return a word with its bytes in the opposite order."""
+    word = ((word & _EVEN_BYTES) << np.uint64(8)) | ((word >> np.uint64(8)) & _EVEN_BYTES)
+    word = ((word & _EVEN_PAIRS) << np.uint64(16)) | ((word >> np.uint64(16)) & _EVEN_PAIRS)
+    return (word << np.uint64(32)) | (word >> np.uint64(32))
 
 
 @kernel
@@ -70,9 +79,5 @@ def order_keys(data: U8, offsets: Words, rows: I64, skipped: int, out: U64) -> i
     """
     for index in range(rows.size):
         start, stop = np.int64(offsets[rows[index]]) + skipped, np.int64(offsets[rows[index] + 1])
-        key = np.uint64(0)
-        for position in range(start, start + KEY_BYTES):
-            byte = data[position] if position < stop else np.uint8(0)
-            key = (key << np.uint64(8)) | np.uint64(byte)
-        out[index] = key
+        out[index] = _reversed(first_bytes(data, start, stop - start))
     return rows.size

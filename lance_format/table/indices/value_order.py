@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from lance_format.kernels.columns import byte_order as kernels
 from lance_format.kernels.jit import read_only
+from lance_format.list_items import offsets_of
 
 Order = npt.NDArray[np.int64]
 
@@ -22,7 +23,7 @@ _FEW_VALUES, _MOST_VALUES = 32 * 1024, 32 << 20
 _MOST_TIED = 0.5
 _MOST_DISTINCT = 0.25
 _MOST_SKIPPED = 64
-_BYTE_STRINGS = {pa.string(): np.int32, pa.binary(): np.int32, pa.large_string(): np.int64, pa.large_binary(): np.int64}
+_BYTE_STRINGS = {pa.string(), pa.binary(), pa.large_string(), pa.large_binary()}
 
 
 def ascending(values: pa.Array) -> Order:
@@ -61,11 +62,10 @@ def _by_first_bytes(values: pa.Array) -> Order | None:
         return None
     is_null = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else np.zeros(len(values), np.bool_)
     rows = np.flatnonzero(~is_null)
-    offsets = np.frombuffer(values.buffers()[1], _BYTE_STRINGS[values.type])[values.offset :][: len(values) + 1]
-    data = np.frombuffer(values.buffers()[2], np.uint8)
-    skipped = kernels.common_prefix(read_only(data), read_only(offsets), rows, _MOST_SKIPPED)
+    offsets, data = offsets_of(values), np.frombuffer(values.buffers()[2], np.uint8)
+    skipped = kernels.common_prefix(read_only(data), offsets, rows, _MOST_SKIPPED)
     keys = np.empty(rows.size, np.uint64)
-    kernels.order_keys(read_only(data), read_only(offsets), rows, skipped, keys)
+    kernels.order_keys(read_only(data), offsets, rows, skipped, keys)
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     is_tied = np.zeros(rows.size, np.bool_)

@@ -72,10 +72,8 @@ class DatasetReads(OpenTable, ScanMethods):
             all columns of the table.
         filter : str or pyarrow.compute.Expression, optional
             Condition on the rows to read.
-        limit : int, optional
-            Maximum number of rows.
-        offset : int, optional
-            Number of rows to skip.
+        limit, offset : int, optional
+            Maximum number of rows, and number of rows to skip before.
         batch_size : int, optional
             Maximum number of rows per batch. By default the environment variable `LANCE_DEFAULT_BATCH_SIZE`, or 8192.
         batch_size_bytes : int, optional
