@@ -268,10 +268,8 @@ class Schema:
         """
         ids = iter(range(first_id, 2**31))
         known_fields = {field.name: (field,) for field in known.fields}
-        return Schema(
-            tuple(field.with_ids_of(known_fields.get(field.name, ()), ids, TOP_LEVEL_PARENT) for field in self.fields),
-            self.metadata,
-        )
+        made = (field.with_ids_of(known_fields.get(field.name, ()), ids, TOP_LEVEL_PARENT) for field in self.fields)
+        return Schema(tuple(made), self.metadata)
 
     @classmethod
     def from_arrow(cls, schema: pa.Schema, *, first_id: int = 0) -> Schema:
@@ -424,13 +422,11 @@ def check_depth(field: pa.Field) -> None:
 def _arrow_children(arrow_type: pa.DataType) -> list[pa.Field]:
     if pa.types.is_struct(arrow_type):
         return [arrow_type.field(index) for index in range(arrow_type.num_fields)]
-    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
-        return [arrow_type.value_field]
-    if pa.types.is_fixed_size_list(arrow_type) and pa.types.is_struct(arrow_type.value_type):
+    is_list_of_structs = pa.types.is_fixed_size_list(arrow_type) and pa.types.is_struct(arrow_type.value_type)
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type) or is_list_of_structs:
         return [arrow_type.value_field]
     if pa.types.is_map(arrow_type):
-        entries = pa.struct([arrow_type.key_field, arrow_type.item_field])
-        return [pa.field("entries", entries, nullable=False)]
+        return [pa.field("entries", pa.struct([arrow_type.key_field, arrow_type.item_field]), nullable=False)]
     return []
 
 
