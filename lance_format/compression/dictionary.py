@@ -116,5 +116,9 @@ def _index_bytes(block: DataBlock, max_items: int, slots: Slots, indices: Indice
     else:
         offsets = block.offsets
     firsts, keys = empty(max_items, np.int64), empty(max_items * int(kernels.KEY_WORDS), np.uint64)
-    count = kernels.index_bytes(read_only(block.data), read_only(offsets), max_items, slots, keys, firsts, indices)
+    data, offsets = read_only(block.data), read_only(offsets)
+    count = kernels.index_bytes(data, offsets, max_items, True, slots, keys, firsts, indices)
+    if count == kernels.ALIKE:
+        slots.fill(-1)
+        count = kernels.index_bytes(data, offsets, max_items, False, slots, keys, firsts, indices)
     return None if count < 0 else block.take(firsts[:count])

@@ -10,12 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
-from lance_format.kernels.words import PRIME, load_word, mix
+from lance_format.kernels.words import PRIME, are_equal, load_word, mix
 
 U8 = npt.NDArray[np.uint8]
 
 TWO_WORDS = 16
 """The bytes that two words say."""
+
+ENDS = 64
+"""The bytes of both ends of long byte strings."""
 
 _BLOCK = 32
 _HALF = np.uint64(32)
@@ -68,6 +71,24 @@ def hash_bytes(first: np.uint64, last: np.uint64, data: U8, start: int, size: in
     value = mix(mix(first ^ ~np.uint64(size)) ^ last)
     if size > TWO_WORDS:
         value = _hash_rest(data, start, size, value)
+    return value ^ (value >> _HALF)
+
+
+@kernel
+def hash_ends(first: np.uint64, last: np.uint64, data: U8, start: int, size: int) -> np.uint64:
+    """Return a hash of the size and of both ends of a byte string of more than `ENDS` bytes.
+
+    Parameters
+    ----------
+    first, last, data, start, size
+        See `hash_bytes`.
+    """
+    end = start + size
+    zero = mix(mix(first ^ ~np.uint64(size)) ^ last)
+    one = _stir(_stir(~zero, load_word(data, start + 8)), load_word(data, end - 16))
+    two = _stir(_stir(zero ^ PRIME, load_word(data, start + 16)), load_word(data, end - 24))
+    three = _stir(_stir(~zero ^ PRIME, load_word(data, start + 24)), load_word(data, end - 32))
+    value = mix(_stir(_stir(_stir(zero, one), two), three))
     return value ^ (value >> _HALF)
 
 
@@ -126,14 +147,4 @@ def equal_rest(data: U8, one: int, others: U8, other: int, size: int) -> bool:
     if size <= _BLOCK:
         difference = load_word(data, one + 8) ^ load_word(others, other + 8)
         return difference | (load_word(data, one + size - 16) ^ load_word(others, other + size - 16)) == 0
-    position = 0
-    while position < size:
-        block = min(position, size - _BLOCK)
-        difference = load_word(data, one + block) ^ load_word(others, other + block)
-        difference |= load_word(data, one + block + 8) ^ load_word(others, other + block + 8)
-        difference |= load_word(data, one + block + 16) ^ load_word(others, other + block + 16)
-        difference |= load_word(data, one + block + 24) ^ load_word(others, other + block + 24)
-        if difference != 0:
-            return False
-        position += _BLOCK
-    return True
+    return are_equal(data, one + 8, others, other + 8, size - TWO_WORDS)

@@ -1,7 +1,8 @@
 """Words of 8 bytes at any byte of an array, and bytes that are copied.
 
 The compiler does not merge byte accesses to arrays that may overlap; words are single machine instructions, and copies
-are those of the C library. Nothing is checked of words: the caller ensures that `position + 8` is within the array.
+and comparisons are those of the C library. Nothing is checked of words and of what is compared: the caller ensures that
+these bytes are within the array.
 """
 
 from __future__ import annotations
@@ -74,12 +75,34 @@ def _copy(typing_context: Any, source: Any, start: Any, size: Any, out: Any, pos
     return types.void(source, types.intp, types.intp, out, types.intp), generate
 
 
+def _compare(typing_context: Any, one: Any, start: Any, other: Any, position: Any, size: Any) -> Any:  # noqa: ARG001
+    """Type and compile `are_equal`."""
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        one, start, other, position, size = arguments
+        bytes_type = ir.IntType(8).as_pointer()
+        left = builder.bitcast(_pointer(context, builder, signature.args[0], one, start), bytes_type)
+        right = builder.bitcast(_pointer(context, builder, signature.args[2], other, position), bytes_type)
+        function = ir.FunctionType(ir.IntType(32), [bytes_type, bytes_type, size.type])
+        insert: Any = cgutils.get_or_insert_function
+        order = builder.call(insert(builder.module, function, "memcmp"), [left, right, size])
+        return builder.icmp_signed("==", order, ir.Constant(order.type, 0))
+
+    return types.boolean(one, types.intp, other, types.intp, types.intp), generate
+
+
 load_word: Callable[[U8, int], np.uint64] = instructions(_load)
 """Return the 8 bytes from `position` on as a little-endian word."""
 
 store_word: Callable[[U8, int, np.uint64], None] = instructions(_store)
 """Write a little-endian word to the 8 bytes from `position` on."""
 
+
+are_equal: Callable[[U8, int, U8, int, int], bool] = instructions(_compare)
+"""Return whether `size` bytes of an array from a position on are those of another array: `(one, start, other, …)`."""
 
 _copy_unchecked: Callable[[U8, int, int, U8, int], None] = instructions(_copy)
 """Copy bytes between arrays that do not overlap."""

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
+from lance_format.kernels.prefetch import prefetch
 from lance_format.kernels.words import load_word
 
 U8 = npt.NDArray[np.uint8]
@@ -19,6 +20,9 @@ U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Integers = npt.NDArray[Any]
+
+_AHEAD = 8
+_LINE = 64
 
 
 @kernel
@@ -332,11 +336,15 @@ def find_string_bounds(offsets: Integers, data: U8, valid: Mask, starts: I64, lo
         depth = np.int64(0)
         least_word = np.uint64(0)
         greatest_word = np.uint64(0)
+        num_bytes = np.int64(offsets[starts[zone + 1]]) - np.int64(offsets[starts[zone]])
+        is_long = num_bytes > _LINE * (starts[zone + 1] - starts[zone])
         for index in range(starts[zone], starts[zone + 1]):
             if valid.size and not valid[index]:
                 continue
             start = np.int64(offsets[index])
             size = np.int64(offsets[index + 1]) - start
+            if is_long:  # Most are decided by their first word alone, which the processor does not foresee.
+                prefetch(data, np.int64(offsets[min(index + _AHEAD, starts[zone + 1])]))
             if least < 0:
                 below = True
                 above = True

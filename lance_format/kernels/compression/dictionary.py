@@ -10,8 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_format.kernels.byte_strings import TWO_WORDS, equal_rest, first_bytes, hash_bytes, last_bytes
+from lance_format.kernels.byte_strings import (
+    ENDS,
+    TWO_WORDS,
+    equal_rest,
+    first_bytes,
+    hash_bytes,
+    hash_ends,
+    last_bytes,
+)
 from lance_format.kernels.jit import kernel
+from lance_format.kernels.prefetch import prefetch
 from lance_format.kernels.words import copy_bytes, load_word, mix, run_end, store_word
 
 U8 = npt.NDArray[np.uint8]
@@ -29,10 +38,14 @@ KEY_WORDS = np.uint64(4)
 TOO_MANY = -1
 """Result of a kernel if there are more distinct values than allowed."""
 
+ALIKE = -2
+"""Result of `index_bytes` if many byte strings differ in their middles alone."""
+
 _HALF = np.uint64(32)
 _LONG = 128
-_BLOCK = 32
-_LONG = 128
+_FEW = 64
+_AHEAD = np.uint64(4)
+_LINE = 64
 
 
 @kernel
@@ -131,10 +144,13 @@ def index_pairs(words: Words, most: int, slots: I32, items: Words, indices: Word
 
 
 @kernel
-def index_bytes(data: U8, offsets: Words, most: int, slots: I32, keys: U64, firsts: I64, indices: Words) -> int:
+def index_bytes(
+    data: U8, offsets: Words, most: int, ends: bool, slots: I32, keys: U64, firsts: I64, indices: Words
+) -> int:
     """Number the distinct byte strings in the order of their first appearance.
 
-    Up to 16 bytes are compared as two words, which say all of them together with the size.
+    Up to 16 bytes are compared as two words, which say all of them together with the size. Long ones are read once,
+    to be compared, where their ends tell them apart.
 
     Parameters
     ----------
@@ -144,6 +160,8 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, keys: U64, firs
         Byte offsets of the byte strings within `data`.
     most : int
         Number of distinct byte strings allowed.
+    ends : bool
+        Whether only the ends of long byte strings are hashed.
     slots : int32[2**n]
         Holds -1, more than twice as many entries as `most`. Set to the hash table: numbers of values, -1 where free.
     keys : uint64[most * KEY_WORDS]
@@ -156,18 +174,26 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, keys: U64, firs
     Returns
     -------
     int
-        The number of distinct byte strings, or `TOO_MANY`.
+        The number of distinct byte strings, `TOO_MANY`, or, if `ends`, `ALIKE`.
     """
     mask = np.uint64(slots.size - 1)
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     found = np.int64(0)
+    compared_in_vain = np.int64(0)
+    last_position = np.uint64(indices.size)
     start = np.int64(offsets[0])
     for position in range(np.uint64(indices.size)):
         end = np.int64(offsets[position + one])
         size = end - start
         length = np.uint64(size)
         first, last = first_bytes(data, start, size), last_bytes(data, start, size)
-        value = hash_bytes(first, last, data, start, size)
+        if ends and size > ENDS:  # The processor does not foresee that only the ends of the next are read at first.
+            boundary = np.int64(offsets[min(position + _AHEAD, last_position)])
+            prefetch(data, boundary - _LINE)
+            prefetch(data, boundary)
+            value = hash_ends(first, last, data, start, size)
+        else:
+            value = hash_bytes(first, last, data, start, size)
         slot = value & mask
         number = slots[slot]
         while number >= 0:
@@ -178,6 +204,9 @@ def index_bytes(data: U8, offsets: Words, most: int, slots: I32, keys: U64, firs
                 known = np.int64(offsets[np.uint64(firsts[number])])
                 if size <= TWO_WORDS or equal_rest(data, known, data, start, size):
                     break
+                compared_in_vain += 1
+                if ends and compared_in_vain > _FEW:
+                    return ALIKE
             slot = (slot + one) & mask
             number = slots[slot]
         if number < 0:

@@ -53,9 +53,10 @@ def test_byte_strings(values: list[bytes]) -> None:
     most = len(firsts)
     found_firsts, found = np.empty(most, np.int64), np.empty(len(values), np.uint32)
     keys = np.empty(most * int(kernels.KEY_WORDS), np.uint64)
-    count = kernels.index_bytes(data, offsets, most, _slots(most), keys, found_firsts, found)
-    assert (found_firsts[:count].tolist(), found.tolist()) == (firsts, indices)
-    fewer = kernels.index_bytes(data, offsets, most - 1, _slots(most), keys, found_firsts, found)
+    for ends in (True, False):
+        count = kernels.index_bytes(data, offsets, most, ends, _slots(most), keys, found_firsts, found)
+        assert (found_firsts[:count].tolist(), found.tolist()) == (firsts, indices)
+    fewer = kernels.index_bytes(data, offsets, most - 1, True, _slots(most), keys, found_firsts, found)
     assert fewer == kernels.TOO_MANY
     picks = np.array(indices + indices[::-1], np.int64)
     expected = b"".join(values[pick] for pick in picks)
@@ -75,6 +76,9 @@ def test_byte_strings_that_differ_in_one_byte(size: int) -> None:
         offsets = np.arange(0, data.size + 1, size)
         firsts, found = np.empty(size + 1, np.int64), np.empty(2 * size + 2, np.uint32)
         keys = np.empty((size + 1, int(kernels.KEY_WORDS)), np.uint64)
-        assert kernels.index_bytes(data, offsets, size + 1, _slots(size + 1), keys.ravel(), firsts, found) == size + 1
+        kept = (keys.ravel(), firsts, found)
+        assert kernels.index_bytes(data, offsets, size + 1, False, _slots(size + 1), *kept) == size + 1
         assert found.tolist() == [*range(size + 1)] * 2
         assert np.unique(keys[:, -1]).size == size + 1
+        alike = kernels.index_bytes(data, offsets, size + 1, True, _slots(size + 1), *kept)
+        assert alike == (size + 1 if size <= 65 else kernels.ALIKE)
