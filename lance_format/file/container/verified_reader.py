@@ -333,10 +333,11 @@ class VerifiedReader:
 
     def _mismatch(self, offset: int, end: int) -> ChecksumError:
         what = ""
-        if self.describe is not None and not self._is_describing:
+        describe = self.describe
+        if describe is not None and not self._is_describing:
             self._is_describing = True  # A description reads metadata, which may be what is damaged.
             try:
-                what = self.describe(ByteRange(offset, end - offset))
+                what = describe(ByteRange(offset, end - offset))
             finally:
                 self._is_describing = False
         holding = f", which hold {what}," if what else ""

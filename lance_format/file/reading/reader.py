@@ -110,9 +110,9 @@ class FileReader:
         self.num_rows: int = self.metadata.num_rows
         self.num_columns: int = self.metadata.num_columns
         self._columns = StoredColumns(self._source, self.metadata, tail, self._cache, self._file)
-        for reader in (tail.source, self._source):
-            if isinstance(reader, VerifiedReader):
-                reader.describe = partial(describe_bytes, self._columns, self.metadata)
+        self._verified = [reader for reader in (tail.source, self._source) if isinstance(reader, VerifiedReader)]
+        for reader in self._verified:
+            reader.describe = partial(describe_bytes, self._columns, self.metadata)
         self._zones = self._open_zones(tail)
 
     @property
@@ -400,6 +400,8 @@ class FileReader:
     def close(self) -> None:
         """Close the source."""
         self._source.close()
+        for reader in self._verified:  # What it refers to refers to it: it would wait for a collection of garbage.
+            reader.describe = None
 
     def _locating(self, column: str) -> Locating:
         return Locating(self._source.path, column)

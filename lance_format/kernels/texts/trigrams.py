@@ -15,7 +15,10 @@ import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
 
-NUM_TOKENS = 255 * (37 * 37 + 37 + 1) + 1
+NUM_SYMBOLS = 37
+"""The base of tokens."""
+
+NUM_TOKENS = 255 * (NUM_SYMBOLS**2 + NUM_SYMBOLS + 1) + 1
 """Tokens are below it."""
 
 OTHER, ZERO = 99, 100

@@ -136,6 +136,16 @@ class IndexFile:
         kept: list[pa.RecordBatch] = self._kept((start, stop, *names), lambda: list(read()), _size_of)
         return iter(kept)
 
+    def read_column(self, name: str) -> pa.ChunkedArray:
+        """Return all values of a column of few bytes, such as the keys of the other columns."""
+        chosen = self._chosen([name])
+
+        def read() -> pa.ChunkedArray:
+            batches = self._open().read(chosen, 0, self.num_rows, batch_size=_BATCH_ROWS)
+            return pa.chunked_array((batch.column(0) for batch in batches), chosen[0].field.to_arrow_type())
+
+        return self._kept(("all", name), read, pa.ChunkedArray.get_total_buffer_size)
+
     def read_ranges(self, starts: Counts, stops: Counts) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ranges, which ascend and are disjoint, some thousands at a time.
 

@@ -133,11 +133,27 @@ def unsigned(column: pa.Array, path: str) -> RowIds:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def ids_of(rows: pyroaring.BitMap64 | None, most: int) -> RowIds | None:
-    """Return the ids of a bitmap, `uint64[num_ids]`; None if there is none, or it has more than `most`."""
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundRows:
+    """The answer of an index.
+
+    Parameters
+    ----------
+    ids : uint64[num_ids]
+        The ids of rows outside of which a predicate does not hold, in any order.
+    is_exact : bool
+        Whether it holds for all of them, but for deleted ones.
+    """
+
+    ids: RowIds
+    is_exact: bool
+
+
+def found_in(rows: pyroaring.BitMap64 | None, most: int, *, is_exact: bool) -> FoundRows | None:
+    """Return the rows of a bitmap; None if there is none, or it has more than `most`."""
     if rows is None or len(rows) > most:
         return None
-    return np.frombuffer(rows.to_array(), np.uint64)
+    return FoundRows(np.frombuffer(rows.to_array(), np.uint64), is_exact)
 
 
 class UnusableError(Exception):
@@ -147,10 +163,8 @@ class UnusableError(Exception):
 class Finder(Protocol):
     """Finds rows by an index of one kind."""
 
-    def __call__(self, table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
-        """Return the ids of rows outside of which a predicate does not hold; None if they may be too many.
-
-        They are in any order.
+    def __call__(self, table: TableVersion, index: IndexMetadata, question: Question) -> FoundRows | None:
+        """Return rows outside of which a predicate does not hold; None if they may be too many.
 
         Parameters
         ----------

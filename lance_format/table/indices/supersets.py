@@ -29,6 +29,23 @@ def can_bound(expression: Expression, can_answer: Callable[[Expression], bool]) 
     return superset(expression, lambda node: can_answer(node) or None, bool.__and__, bool.__or__) is not None
 
 
+def consists_of(expression: Expression, is_answered: Callable[[Expression], bool]) -> bool:
+    """Return whether a predicate is true exactly for the rows of `superset`.
+
+    Parameters
+    ----------
+    expression : Expression
+    is_answered : callable
+        Returns whether the rows of a term are exactly those for which it is true.
+    """
+    match expression:
+        case nodes.And(operands) | nodes.Or(operands):
+            return all(consists_of(operand, is_answered) for operand in operands)
+        case nodes.Call("coalesce", (operand, nodes.Literal(value))) if value.as_py() is False:
+            return consists_of(operand, is_answered)
+    return is_answered(expression)
+
+
 def superset(
     expression: Expression,
     answer: Callable[[Expression], Answer | None],

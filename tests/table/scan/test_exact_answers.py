@@ -20,14 +20,23 @@ _EXACT = [
     "b = 3",
     "b IS NULL AND a BETWEEN 100 AND 900",
     "b = 3 AND a < 700",
+    "array_has(l, 'label 3')",
+    "array_has_any(l, ['label 3', 'label 55', 'none'])",
+    "array_has_all(l, ['label 3', 'label 13']) AND a < 9000",
+    "array_has(l, 'label 3') OR array_has(l, 'label 4') AND array_has(l, 'label 14')",
 ]
 _BOUNDED = ["a < 40 AND c > 12", "s LIKE '%text 29%' AND a < 2000", "a = 17 OR b = 3 AND a < 700"]
+_BOUNDED += ["array_has(l, 'label 3') AND array_length(l) = 1", "array_has(f, 0.0)", "array_has(f, 3.0) AND a < 2000"]
 
 
 def _rows(first: int, num_rows: int) -> pa.Table:
     numbers = np.random.default_rng(first).permutation(num_rows) + first
     few = pa.array(numbers % 50, mask=numbers % 7 == 0)
-    return pa.table({"a": numbers, "b": few, "c": numbers % 100, "s": [f"text {number}" for number in numbers]})
+    labels = [[f"label {number % each}" for each in (60, 37)][number % 3 :] or None for number in numbers.tolist()]
+    floats = [[number % 60 or -0.0, 0.5] for number in numbers.tolist()]
+    lists = {"l": pa.array(labels, pa.list_(pa.string())), "f": pa.array(floats, pa.list_(pa.float64()))}
+    texts = [f"text {number}" for number in numbers]
+    return pa.table({"a": numbers, "b": few, "c": numbers % 100, "s": texts, **lists})
 
 
 @pytest.fixture(params=[False, True], ids=["addresses", "stable_ids"])
@@ -38,6 +47,8 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> LanceDataset:
     dataset.create_scalar_index("a", "BTREE")
     dataset.create_scalar_index("b", "BITMAP")
     dataset.create_scalar_index("s", "NGRAM")
+    for column in ("l", "f"):
+        dataset.create_scalar_index(column, "LABEL_LIST")
     return dataset
 
 

@@ -21,7 +21,7 @@ from lance_format.errors import CorruptFileError
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.index_file import IndexFile
 from lance_format.table.indices.named_rows import NamedRows
-from lance_format.table.indices.row_finder import KnownForm, Question, RowIds
+from lance_format.table.indices.row_finder import FoundRows, KnownForm, Question, RowIds
 from lance_format.table.versions.table_version import TableVersion
 
 BITMAP_FILE = "bitmap_page_lookup.lance"
@@ -39,13 +39,13 @@ def bitmap_columns(value_type: pa.DataType) -> list[pa.Field]:
     return [pa.field("keys", value_type), pa.field("bitmaps", pa.binary())]
 
 
-def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
+def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> FoundRows | None:
     """See `Finder`."""
     found, left = [np.zeros(0, np.uint64)], question.most_rows
     with IndexFile(table, index, BITMAP_FILE, bitmap_columns(question.value_type)) as file:
         if file.num_rows > MOST_KEYS:
             return None
-        keys = [question.holds_for(batch.column("keys")) for batch in file.read(0, file.num_rows, ["keys"])]
+        keys = [question.holds_for(part) for part in file.read_column("keys").chunks]
         chosen = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *keys]))
         for stored in _stored(file, chosen):
             try:
@@ -56,7 +56,7 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
                 return None
             left -= ids.size
             found.append(ids)
-    return np.concatenate(found)
+    return FoundRows(np.concatenate(found), is_exact=True)
 
 
 def check_part(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> None:

@@ -26,7 +26,7 @@ from lance_format.half_floats import if_else, is_nan
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.index_file import IndexFile
 from lance_format.table.indices.named_rows import NamedRows
-from lance_format.table.indices.row_finder import KnownForm, Question, RowIds, UnusableError, unsigned
+from lance_format.table.indices.row_finder import FoundRows, KnownForm, Question, UnusableError, unsigned
 from lance_format.table.indices.zones.zone_map import comparable, has_bounds
 from lance_format.table.versions.table_version import TableVersion
 
@@ -50,14 +50,14 @@ def lookup_columns(value_type: pa.DataType) -> list[pa.Field]:
     return bounds + [pa.field(name, pa.uint32(), nullable=False) for name in ("null_count", "page_idx")]
 
 
-def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
+def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> FoundRows | None:
     """See `Finder`."""
     if not has_bounds(question.value_type):
         raise UnusableError(f"values of {question.value_type} have no order")
     found = [np.zeros(0, np.uint64)]
     with IndexFile(table, index, DATA_FILE, data_columns(question.value_type)) as file:
         if not file.num_rows:
-            return found[0]
+            return FoundRows(found[0], is_exact=True)
         zones = _load_zones(table, index, question.value_type, file.num_rows)
         verdicts = classify(question.predicate, {question.path: zones}, file.num_rows)
         starts, stops = rows_of_zones(verdicts.boundaries, verdicts.may_match)
@@ -66,7 +66,7 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
         for batch in file.read_ranges(starts, stops):
             ids = unsigned(batch.column("ids"), file.path)
             found.append(ids[question.holds_for(batch.column("values"))])
-    return np.concatenate(found)
+    return FoundRows(np.concatenate(found), is_exact=True)
 
 
 def check_part(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyroaring
 
 from lance_format.expressions import BoundExpression, nodes
@@ -24,8 +25,8 @@ from lance_format.table.indices.kinds.bitmap_index import (
     read_bitmaps,
 )
 from lance_format.table.indices.named_rows import NamedRows
-from lance_format.table.indices.row_finder import KnownForm, Question, RowIds, ids_of
-from lance_format.table.indices.supersets import can_bound, superset
+from lance_format.table.indices.row_finder import FoundRows, KnownForm, Question, found_in
+from lance_format.table.indices.supersets import can_bound, consists_of, superset
 from lance_format.table.indices.zones.zone_map import has_bounds
 from lance_format.table.versions.table_version import TableVersion
 
@@ -49,22 +50,25 @@ def can_answer(question: Question) -> bool:
     return can_bound(question.predicate.expression, lambda node: bool(_tests(node)))
 
 
-def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
-    """See `Finder`. The rows are those of a superset."""
-    expression = question.predicate.expression
-    with IndexFile(table, index, BITMAP_FILE, bitmap_columns(question.value_type.value_type)) as file:
+def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> FoundRows | None:
+    """See `Finder`."""
+    expression, item_type = question.predicate.expression, question.value_type.value_type
+    # Which of 0.0 and -0.0, and which NaN, an index has as one item is up to what made it.
+    is_exact = consists_of(expression, lambda node: bool(_tests(node))) and not pa.types.is_floating(item_type)
+    with IndexFile(table, index, BITMAP_FILE, bitmap_columns(item_type)) as file:
         if file.num_rows > MOST_KEYS:
             return None
-        none = pa.array([], question.value_type.value_type)
-        keys = pa.concat_arrays([none, *(batch.column("keys") for batch in file.read(0, file.num_rows, ["keys"]))])
-        lists = _one_by_one(keys, question.value_type)
+        keys = file.read_column("keys")
 
         def rows_of(node: Expression) -> pyroaring.BitMap64 | None:
-            found = [read_bitmaps(file, _chosen(test, lists, question)) for test in _tests(node)]
+            nonlocal is_exact
+            found = [read_bitmaps(file, _chosen(test, keys, question)) for test in _tests(node)]
             known = [rows for rows in found if rows is not None]
+            is_exact &= len(known) == len(found)
             return pyroaring.BitMap64.intersection(*known) if known else None
 
-        return ids_of(superset(expression, rows_of, _both, _either), question.most_rows)
+        rows = superset(expression, rows_of, _both, _either)
+        return found_in(rows, question.most_rows, is_exact=is_exact)
 
 
 def check_part(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> None:
@@ -98,9 +102,15 @@ def _one_by_one(items: pa.Array, list_type: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(ends, items)
 
 
-def _chosen(test: Expression, lists: pa.Array, question: Question) -> npt.NDArray[np.int64]:
+def _chosen(test: Expression, keys: pa.ChunkedArray, question: Question) -> npt.NDArray[np.int64]:
     """Return the positions of the keys for which a predicate holds."""
+    match test:
+        case Call(name, (_, Literal(wanted))) if wanted.is_valid and not pa.types.is_floating(keys.type):
+            items = pa.array([wanted]) if name in _HAS else wanted.values
+            if items.type == keys.type and not items.null_count:
+                return np.asarray(pc.indices_nonzero(pc.is_in(keys, items)), np.int64)
     predicate = BoundExpression(test, pa.bool_(), (question.path,))
+    lists = _one_by_one(keys.combine_chunks(), question.value_type)
     return np.flatnonzero(Question(predicate, question.value_type, question.most_rows).holds_for(lists))
 
 

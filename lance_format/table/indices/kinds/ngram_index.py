@@ -26,13 +26,12 @@ from lance_format.errors import CorruptFileError
 from lance_format.expressions import nodes
 from lance_format.expressions.functions.patterns import literal_texts
 from lance_format.expressions.nodes import Call, Expression, Literal
-from lance_format.kernels.texts.trigrams import NUM_TOKENS, gather_trigrams
+from lance_format.kernels.texts.trigrams import NUM_SYMBOLS, NUM_TOKENS
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.format.index_metadata import IndexMetadata
-from lance_format.table.indices.folding import symbols_of_characters
 from lance_format.table.indices.index_file import IndexFile
 from lance_format.table.indices.named_rows import NamedRows
-from lance_format.table.indices.row_finder import KnownForm, Question, RowIds, ids_of
+from lance_format.table.indices.row_finder import FoundRows, KnownForm, Question, RowIds, found_in
 from lance_format.table.indices.supersets import can_bound, superset
 from lance_format.table.versions.table_version import TableVersion
 
@@ -43,7 +42,8 @@ NGRAM_COLUMNS = [
 ]
 
 FORM = KnownForm(newest=1)
-_HAS_TRIGRAM = re.compile("[0-9A-Za-z]{3}").search
+_RUNS = re.compile("[0-9A-Za-z]{3,}")
+_MOST_CHARACTERS = 4096
 _MOST_TEXTS = 64
 _TOKENS_AT_ONCE = 4
 _FEW_ROWS = 64
@@ -60,15 +60,23 @@ def is_text(value_type: pa.DataType) -> bool:
 def tokens_of(texts: Iterable[str]) -> Tokens:
     """Return distinct tokens that any value has which contains some texts, perhaps in another case; ascending.
 
-    Characters outside of ASCII are left out, since releases of the reference fold them differently.
+    Characters outside of ASCII are left out, since releases of the reference fold them differently. So is the end of
+    very long texts.
     """
-    parts = ["".join(character if character.isascii() else " " for character in text).encode() for text in texts]
-    counts = np.zeros(NUM_TOKENS, np.int64)
-    data, offsets = np.frombuffer(b"".join(parts), np.uint8), np.cumsum([0, *map(len, parts)])
-    seen, none = np.full(NUM_TOKENS, -1), np.zeros(0, np.uint32)
-    data.flags.writeable = offsets.flags.writeable = False  # The kernel is compiled for one kind of arrays.
-    gather_trigrams(data, offsets, symbols_of_characters(), 0, NUM_TOKENS, seen, counts, none, False)
-    return np.flatnonzero(counts)
+    found: set[int] = set()
+    for text in texts:
+        for run in _runs_of(text):
+            symbols = [int(character, 36) + 1 for character in run]
+            found.update(
+                one * NUM_SYMBOLS**2 + two * NUM_SYMBOLS + three
+                for one, two, three in zip(symbols, symbols[1:], symbols[2:], strict=False)
+            )
+    return np.array(sorted(found), np.int64)
+
+
+def _runs_of(text: str) -> list[str]:
+    """Return what has trigrams."""
+    return _RUNS.findall(text[:_MOST_CHARACTERS])
 
 
 def can_answer(question: Question) -> bool:
@@ -76,7 +84,7 @@ def can_answer(question: Question) -> bool:
     return can_bound(question.predicate.expression, lambda node: _texts_of(node) is not None)
 
 
-def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> RowIds | None:
+def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> FoundRows | None:
     """See `Finder`. The rows are those of a superset."""
     expression = question.predicate.expression
     with IndexFile(table, index, NGRAM_FILE, NGRAM_COLUMNS) as file:
@@ -89,7 +97,7 @@ def find_rows(table: TableVersion, index: IndexMetadata, question: Question) -> 
             found = (postings.having_all(tokens_of(each)) for each in texts)
             return functools.reduce(_either, found, pyroaring.BitMap64())
 
-        return ids_of(superset(expression, rows_of, _both, _either), question.most_rows)
+        return found_in(superset(expression, rows_of, _both, _either), question.most_rows, is_exact=False)
 
 
 def check_part(table: TableVersion, index: IndexMetadata, value_type: pa.DataType) -> None:  # noqa: ARG001
@@ -186,7 +194,7 @@ def _texts_of(node: Expression) -> list[list[str]] | None:
     None if they may be any.
     """
     found = _alternatives(node)
-    if found is None or not all(any(map(_HAS_TRIGRAM, texts)) for texts in found):
+    if found is None or not all(any(map(_runs_of, texts)) for texts in found):
         return None
     return found
 

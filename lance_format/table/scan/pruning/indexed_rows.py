@@ -32,7 +32,15 @@ from lance_format.table.indices.kinds import (
 from lance_format.table.indices.kinds.bloom_filter_index import ZonesFound
 from lance_format.table.indices.named_rows import lacking_row
 from lance_format.table.indices.opening import index_path, naming
-from lance_format.table.indices.row_finder import Finder, KnownForm, Question, RowIds, UnusableError, is_plain
+from lance_format.table.indices.row_finder import (
+    Finder,
+    FoundRows,
+    KnownForm,
+    Question,
+    RowIds,
+    UnusableError,
+    is_plain,
+)
 from lance_format.table.indices.zones.zone_map import is_ordinary
 from lance_format.table.row_ids.index import row_addresses, split_addresses
 from lance_format.table.scan.row_ranges import RowRanges
@@ -55,8 +63,6 @@ class _Use:
     form : KnownForm
     file : str
         The name of the file that names rows or zones.
-    is_exact : bool
-        Whether they name no rows for which a predicate does not hold, except deleted ones.
     can_answer : callable
         Returns whether they bound the rows for which a predicate holds; by default they do.
     """
@@ -65,14 +71,13 @@ class _Use:
     finder: Finder | None
     form: KnownForm
     file: str
-    is_exact: bool = False
     can_answer: Callable[[Question], bool] = lambda _: True
 
 
 _USES: Mapping[str, _Use] = MappingProxyType(
     {
-        "BTree": _Use(is_ordinary, btree_index.find_rows, btree_index.FORM, btree_index.DATA_FILE, is_exact=True),
-        "Bitmap": _Use(is_ordinary, bitmap_index.find_rows, bitmap_index.FORM, bitmap_index.BITMAP_FILE, is_exact=True),
+        "BTree": _Use(is_ordinary, btree_index.find_rows, btree_index.FORM, btree_index.DATA_FILE),
+        "Bitmap": _Use(is_ordinary, bitmap_index.find_rows, bitmap_index.FORM, bitmap_index.BITMAP_FILE),
         "LabelList": _Use(
             label_list_index.has_labels,
             label_list_index.find_rows,
@@ -211,11 +216,11 @@ def _ask(
             if finder is None:
                 zones = bloom_filter_index.find_zones(table, index, question, covered)
                 return _in_zones(index, zones, covered, num_rows)
-            ids = finder(table, index, question)
+            found = finder(table, index, question)
     except (NotSupportedError, UnusableError) as error:
         _LOGGER.info("index %r is not used: %s", index.name, error)
         return None
-    return None if ids is None else _placed(table, index, ids, covered, num_rows)
+    return None if found is None else _placed(table, index, found, covered, num_rows)
 
 
 def _in_zones(index: IndexMetadata, zones: ZonesFound, covered: RowOffsets, num_rows: RowOffsets) -> IndexedRows | None:
@@ -236,11 +241,11 @@ def _in_zones(index: IndexMetadata, zones: ZonesFound, covered: RowOffsets, num_
 
 
 def _placed(
-    table: TableVersion, index: IndexMetadata, ids: RowIds, covered: RowOffsets, num_rows: RowOffsets
+    table: TableVersion, index: IndexMetadata, named: FoundRows, covered: RowOffsets, num_rows: RowOffsets
 ) -> IndexedRows:
     """Find the rows of ids in the fragments that an index covers; it may name others, which are gone or moved."""
     use = _USES[kind_of(index)]
-    addresses = _addresses_of(table, ids) if use.form.names_ids(table, index) else ids
+    addresses = _addresses_of(table, named.ids) if use.form.names_ids(table, index) else named.ids
     fragment_ids, offsets = split_addresses(distinct(addresses))
     starts = np.flatnonzero(np.diff(fragment_ids, prepend=-1))
     found = fragment_ids[starts]
@@ -256,7 +261,7 @@ def _placed(
         if rows[-1] >= limit:
             raise lacking_row(index, int(rows[-1]), number, limit, index_path(table, index, use.file))
         ranges[number] = RowRanges.of_rows(rows)
-    return IndexedRows(index, covered[is_empty], ranges, use.is_exact)
+    return IndexedRows(index, covered[is_empty], ranges, named.is_exact)
 
 
 def _addresses_of(table: TableVersion, ids: RowIds) -> RowIds:
