@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Generator, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,62 @@ class ByteRange(NamedTuple):
     def contains(self, other: ByteRange) -> bool:
         """Return whether another range lies within this one."""
         return self.offset <= other.offset and other.end <= self.end
+
+
+class ByteRanges(Sequence[ByteRange]):
+    """Many ranges, as arrays.
+
+    Parameters
+    ----------
+    offsets, sizes : int64[num_ranges]
+    """
+
+    __slots__ = ("offsets", "sizes")
+
+    def __init__(self, offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> None:
+        self.offsets = offsets
+        self.sizes = sizes
+
+    @classmethod
+    def of(cls, ranges: Sequence[ByteRange]) -> ByteRanges:
+        """Return any ranges as arrays."""
+        if isinstance(ranges, cls):
+            return ranges
+        offsets, sizes = np.array(ranges, np.int64).reshape(-1, 2).T.copy()
+        return cls(offsets, sizes)
+
+    def __len__(self) -> int:
+        return self.offsets.size
+
+    @overload
+    def __getitem__(self, index: int) -> ByteRange: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> ByteRanges: ...
+
+    def __getitem__(self, index: int | slice) -> ByteRange | ByteRanges:
+        if isinstance(index, slice):
+            return ByteRanges(self.offsets[index], self.sizes[index])
+        return ByteRange(int(self.offsets[index]), int(self.sizes[index]))
+
+    def __iter__(self) -> Iterator[ByteRange]:
+        return map(ByteRange, self.offsets.tolist(), self.sizes.tolist())
+
+    @property
+    def num_bytes(self) -> int:
+        """The number of bytes of all ranges."""
+        return int(self.sizes.sum())
+
+    def moved(self, base: int) -> ByteRanges:
+        """Return the ranges with a number added to their offsets."""
+        return ByteRanges(self.offsets + base, self.sizes)
+
+
+def moved(ranges: Sequence[ByteRange], base: int) -> Sequence[ByteRange]:
+    """Return ranges with a number added to their offsets."""
+    if isinstance(ranges, ByteRanges):
+        return ranges.moved(base)
+    return [ByteRange(base + int(wanted.offset), wanted.size) for wanted in ranges]
 
 
 @dataclass(frozen=True, slots=True)

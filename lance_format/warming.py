@@ -32,6 +32,7 @@ from lance_format.table.dataset.write_dataset import write_dataset
 from lance_format.table.indices.kinds.id_bitmaps import serialize_ids
 from lance_format.table.indices.texts.posting_list import StoredPositions
 from lance_format.table.indices.value_order import ascending
+from lance_format.table.scan.searches.nearest.best import NearestRows
 from lance_format.texts.token_rules import PLAIN
 from lance_format.texts.tokenizing import Tokenizer
 from lance_format.vectors.clustering import cluster
@@ -98,6 +99,8 @@ def _use(path: str, version: str) -> None:
     stored = dataset(path)
     stored.to_table()
     stored.take([5, 17, table.num_rows - 3])
+    for apart in (stored, dataset(path, verify_checksums=False)):
+        apart.take(list(range(0, table.num_rows, table.num_rows // 40)))
     stored.to_table(filter=f"id > {_NUM_ROWS - 5000} AND id % 3 = 0")
     for column in ("id", "`column 10`"):  # of 64 bits and of 32
         for step in (100, 10_000_000):  # in a set of bits, and in a hash table
@@ -215,6 +218,7 @@ def _search() -> None:
     rotated = RotatedCodes(8, "l2", 2, Rotation.at_random(8, np.random.default_rng(0)))
     rotated.encode(stored("f4"), stored("f4"), np.arange(8))
     rotated.measuring(query)(query, no_codes(rotated))
+    NearestRows(1, 0, 1).nearest_of(np.ones(8, np.float32), 1)
     NeighborGraph.built(np.random.default_rng(0).random((100, 4), np.float32), GraphParameters(m=2))
 
 

@@ -7,15 +7,16 @@ others runs their plans side by side, so their ranges are fetched together.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+import itertools
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from lance_format.array_encodings.row_ranges import RowRanges
-from lance_format.byte_io import ByteRange
-from lance_format.data_block import Bytes, FixedWidthBlock, ValueBlock, ValueShape
+from lance_format.byte_io import ByteRange, ByteRanges
+from lance_format.data_block import Bytes, FixedWidthBlock, ValueBlock, ValueShape, aligned
 from lance_format.errors import CorruptFileError
 from lance_format.lazy_dataclasses import dataclass
 
@@ -99,6 +100,8 @@ class ArrayShape:
         return (self.values.bits_per_value or 0) if self.items is None else self.dimension * self.items.bits
 
 
+_MAX_OFFSET = 2**63 - 1
+
 WORDS = ArrayShape(ValueShape())
 """The shape of ends and keys: unsigned words of 8, 16, 32 or 64 bits."""
 BITS = ArrayShape(ValueShape(bits_per_value=1))
@@ -117,18 +120,45 @@ def side_by_side(plans: Iterable[Planned[T]]) -> Planned[list[T]]:
         except StopIteration as stop:
             results[index] = stop.value
     while running:
-        data = yield [wanted for _, _, ranges in running for wanted in ranges]
-        position = 0
+        wanted = [ranges for _, _, ranges in running]
+        data = yield _united(wanted)
         waiting = []
-        for index, plan, ranges in running:
-            pieces = data[position : position + len(ranges)]
-            position += len(ranges)
+        for (index, plan, _), pieces in zip(running, _divided(data, wanted), strict=True):
             try:
                 waiting.append((index, plan, plan.send(pieces)))
             except StopIteration as stop:
                 results[index] = stop.value
         running = waiting
     return [results[index] for index in range(count)]
+
+
+def _united(parts: Sequence[Sequence[ByteRange]]) -> Sequence[ByteRange]:
+    """Return the ranges of all parts."""
+    if len(parts) == 1:
+        return parts[0]
+    united = [wanted for ranges in parts if not isinstance(ranges, ByteRanges) for wanted in ranges]
+    if len(united) == sum(map(len, parts)) or any(wanted.end > _MAX_OFFSET for wanted in united):
+        return [wanted for ranges in parts for wanted in ranges]
+    arrays = [ByteRanges.of(ranges) for ranges in parts]
+    return ByteRanges(
+        np.concatenate([ranges.offsets for ranges in arrays]), np.concatenate([ranges.sizes for ranges in arrays])
+    )
+
+
+def _divided(data: Sequence[Bytes], parts: Sequence[Sequence[ByteRange]]) -> Iterator[Sequence[Bytes]]:
+    """Yield the bytes of each part. They may have been read as one; then those of many ranges of a part stay so."""
+    position = 0
+    is_joined = len(data) < sum(map(len, parts))
+    if not is_joined or len(parts) == 1:
+        for ranges in parts:
+            yield data[position : position + len(ranges)]
+            position += len(ranges)
+        return
+    for ranges in parts:
+        sizes = [ranges.num_bytes] if isinstance(ranges, ByteRanges) else [wanted.size for wanted in ranges]
+        ends = list(itertools.accumulate(sizes, initial=position))
+        yield [aligned(data[0][start:end]) for start, end in itertools.pairwise(ends)]
+        position = ends[-1]
 
 
 def both_valid(one: FixedWidthBlock | None, other: FixedWidthBlock | None) -> FixedWidthBlock | None:

@@ -59,7 +59,7 @@ from lance_format.structural.page import (
     rows_within_answer,
 )
 from lance_format.structural.rep_def import LevelPair, check_levels
-from lance_format.structural.row_index import parse_repetition_index, select_rows
+from lance_format.structural.row_index import parse_repetition_index, select_rows, select_single_rows
 
 _MAX_VALUES_TOGETHER = 2**20
 _MAX_DICTIONARY_BYTES_TOGETHER = 16 * 1024  # Dictionaries of pages whose rows are read together are copied.
@@ -134,15 +134,19 @@ class MiniBlockPage:
     def form(self) -> Hashable:
         """Properties that `plan_single_rows` wants pages to share; None if the rows of this one are read alone."""
         dictionary_bytes = self._page.buffers[2].size if self._layout.items is not None else 0
-        if self._layout.stack.lists or dictionary_bytes > _MAX_DICTIONARY_BYTES_TOGETHER:
+        if dictionary_bytes > _MAX_DICTIONARY_BYTES_TOGETHER or (self._layout.stack.lists and self._has_own_items):
             return None
         return self._layout.form
 
     @property
+    def _has_own_items(self) -> bool:
+        """Whether its values are read by something that it alone has: a dictionary, or symbols."""
+        return self._layout.items is not None or isinstance(self._layout.values, FsstDecompressor)
+
+    @property
     def range_form(self) -> Hashable:
         """Properties that `plan_ranges` wants pages to share; None if the ranges of this one are read alone."""
-        own = self._layout.items is not None or isinstance(self._layout.values, FsstDecompressor)
-        return None if own else self.form
+        return None if self._has_own_items or self._layout.stack.lists else self.form
 
     def plan(self, rows: RowSelection) -> Plan:
         """Plan the reading of some rows; see `Page`. A whole page is one read, and adds nothing to the cache."""
@@ -313,7 +317,7 @@ class MiniBlockPage:
 
 
 def plan_single_rows(pages: Sequence[MiniBlockPage], rows: Sequence[Counts], bases: Sequence[int]) -> Plan:
-    """Plan the reading of single rows of pages of one form, which have no lists; a page costs as many calls as all.
+    """Plan the reading of single rows of pages of one form; a page costs hardly fewer calls than all.
 
     Parameters
     ----------
@@ -325,6 +329,8 @@ def plan_single_rows(pages: Sequence[MiniBlockPage], rows: Sequence[Counts], bas
     """
     searches = yield from _search(pages, bases)
     begins = [page._page.buffers[1].offset + base for page, base in zip(pages, bases, strict=True)]
+    if pages[0]._layout.stack.lists:
+        return (yield from _plan_lists(pages, [search.table for search in searches], begins, rows))
     picked = pick_rows([search.table for search in searches], begins, rows)
     extents = merge_extents(0, picked.begins, picked.ends)
     data = aligned(extents.join((yield extents.ranges)))
@@ -335,6 +341,26 @@ def plan_single_rows(pages: Sequence[MiniBlockPage], rows: Sequence[Counts], bas
     if dictionaries:
         values = index_into_several(dictionaries, values, picked.num_rows)
     return DecodedRows(values, levels, pages[0]._layout.stack)
+
+
+def _plan_lists(
+    pages: Sequence[MiniBlockPage], tables: Sequence[ChunkTable], begins: Sequence[int], rows: Sequence[Counts]
+) -> Plan:
+    """Plan the reading of single rows of pages with lists; see `plan_single_rows`."""
+    chunks = [table.chunks_of(own) for table, own in zip(tables, rows, strict=True)]
+    chosen = list(zip(tables, chunks, strict=True))
+    bases = list(itertools.accumulate((page._page.num_rows for page in pages), initial=0))[:-1]
+    places = [table.offsets[own] + begin for (table, own), begin in zip(chosen, begins, strict=True)]
+    starts, sizes = np.concatenate(places), np.concatenate([np.diff(table.offsets)[own] for table, own in chosen])
+    extents = merge_extents(0, starts, starts + sizes)
+    data = aligned(extents.join((yield extents.ranges)))
+    counts = np.concatenate([table.num_values[own] for table, own in chosen])
+    values, levels, num_levels = pages[0]._decode(data, extents.positions, sizes, counts)
+    first_rows = [table.first_rows[own] + base for (table, own), base in zip(chosen, bases, strict=True)]
+    wanted = np.concatenate([own + base for own, base in zip(rows, bases, strict=True)])
+    begins_run = np.concatenate([np.diff(own, prepend=-2) != 1 for own in chunks])
+    stack = pages[0]._layout.stack
+    return select_single_rows(values, levels, stack, wanted, np.concatenate(first_rows), num_levels, begins_run)
 
 
 def plan_ranges(pages: Sequence[MiniBlockPage], rows: Sequence[range]) -> RangesPlan:

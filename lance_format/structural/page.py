@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from lance_format.byte_io import ByteRange
+from lance_format.byte_io import ByteRange, ByteRanges
 from lance_format.data_block import Bytes, Counts, FixedWidthBlock, ValueBlock
 from lance_format.errors import CorruptFileError
 from lance_format.kernels.pages import mini_block as kernels
@@ -167,6 +167,7 @@ class Page(Protocol):
 
 _ANSWER_BYTES = 32 * 1024 * 1024
 _MAX_GAP_BYTES = 8 * 1024
+_MANY_RANGES = 8
 
 
 def rows_within_answer(bytes_per_row: float) -> int:
@@ -180,17 +181,17 @@ class MergedExtents:
 
     Parameters
     ----------
-    ranges : tuple of ByteRange
+    ranges : sequence of ByteRange
         The ranges to read.
     positions : int64[num_extents]
         The offset of each small range in the concatenated ranges.
     """
 
-    ranges: tuple[ByteRange, ...]
+    ranges: Sequence[ByteRange]
     positions: Counts
 
     def join(self, fetched: Sequence[Bytes]) -> Bytes:
-        """Join the fetched ranges into one buffer."""
+        """Join the fetched ranges, if they are not yet joined, into one buffer."""
         return fetched[0] if len(fetched) == 1 else np.concatenate(fetched)
 
 
@@ -206,8 +207,8 @@ def merge_extents(base: int, begins: Counts, ends: Counts) -> MergedExtents:
     """
     offsets, sizes, positions = np.empty((3, begins.size), np.int64)
     count = kernels.merge_extents(begins, ends, _MAX_GAP_BYTES, offsets, sizes, positions)
-    ranges = map(ByteRange, (offsets[:count] + base).tolist(), sizes[:count].tolist())
-    return MergedExtents(tuple(ranges), positions)
+    ranges = ByteRanges(offsets[:count] + base, sizes[:count])
+    return MergedExtents(ranges if count >= _MANY_RANGES else tuple(ranges), positions)
 
 
 def as_levels(block: ValueBlock) -> Levels:

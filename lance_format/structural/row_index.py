@@ -7,6 +7,7 @@ within a row of the preceding chunk.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from lance_format.data_block import Bytes, Counts, ValueBlock
 from lance_format.errors import CorruptFileError
@@ -16,6 +17,7 @@ from lance_format.structural.page import DecodedRows, RowSelection
 from lance_format.structural.rep_def import LevelPair
 
 _NO_LEVELS = np.empty(0, np.uint16)
+_NO_REPETITION = "a page of lists has no repetition levels"
 _MISSING_ROWS = "the repetition levels do not have the rows that the repetition index promises"
 
 
@@ -94,9 +96,42 @@ def select_rows(
         If the page has no repetition levels, or lacks rows.
     """
     if levels.repetition is None:
-        raise CorruptFileError("a page of lists has no repetition levels")
+        raise CorruptFileError(_NO_REPETITION)
     if isinstance(rows, range):
         return _select_range(values, levels, levels.repetition, stack, rows, first_rows, chunk_entries, chunks)
+    begins_run = np.diff(chunks, prepend=-1) != 1
+    return select_single_rows(values, levels, stack, rows, first_rows[chunks], chunk_entries, begins_run)
+
+
+def select_single_rows(
+    values: ValueBlock | None,
+    levels: LevelPair,
+    stack: LayerStack,
+    rows: Counts,
+    first_rows: Counts,
+    chunk_entries: Counts,
+    begins_run: npt.NDArray[np.bool_],
+) -> DecodedRows:
+    """Pick single rows from the entries of some chunks, of one page or of several.
+
+    Parameters
+    ----------
+    values, levels, stack, chunk_entries
+        See `select_rows`.
+    rows : int64[…]
+        The chunks hold all of them whole.
+    first_rows : int64[num_chunks]
+        The first row that starts in each chunk or after it.
+    begins_run : bool[num_chunks]
+        Whether the chunk before is missing, or of another page.
+
+    Raises
+    ------
+    CorruptFileError
+        If there are no repetition levels, or rows are missing.
+    """
+    if levels.repetition is None:
+        raise CorruptFileError(_NO_REPETITION)
     wanted, positions = np.unique(rows, return_inverse=True)
     entries, ordinals = np.empty((2, wanted.size), np.int64), np.empty((2, wanted.size), np.int64)
     found = kernels.locate_rows(
@@ -105,8 +140,8 @@ def select_rows(
         _NO_LEVELS if levels.definition is None else levels.definition,
         stack.max_visible,
         chunk_entries,
-        first_rows[chunks],
-        np.diff(chunks, prepend=-1) != 1,
+        first_rows,
+        begins_run,
         wanted,
         entries,
         ordinals,

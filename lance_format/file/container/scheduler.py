@@ -22,9 +22,10 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from lance_format.byte_io import FILE_REQUESTS, ByteRange, RangeReader, RequestShape, stream_ranges
+from lance_format.byte_io import FILE_REQUESTS, ByteRange, ByteRanges, RangeReader, RequestShape, stream_ranges
 from lance_format.data_block import Bytes, aligned
 from lance_format.errors import ChecksumError, CorruptFileError, NotSupportedError
+from lance_format.file.container.joined_reads import read_joined
 from lance_format.file.container.locating import locate
 from lance_format.lazy_dataclasses import dataclass
 
@@ -205,7 +206,14 @@ class _Run(Generic[T]):
     @property
     def work_bytes(self) -> int:
         """About the number of bytes that it reads next or makes of them."""
-        return self.named.result_bytes + sum(wanted.size for wanted in self.wanted)
+        return self.named.result_bytes + self.wanted_bytes
+
+    @property
+    def wanted_bytes(self) -> int:
+        """The number of bytes that it reads next."""
+        if isinstance(self.wanted, ByteRanges):
+            return self.wanted.num_bytes
+        return sum(wanted.size for wanted in self.wanted)
 
     def asks_for(self, most_bytes: int) -> Sequence[ByteRange]:
         """Return the ranges to read: those of the plan, or instead whole pages that are small and begin with an index.
@@ -356,10 +364,10 @@ def _share(numbers: Sequence[int], num_threads: int, call: Callable[[int], None]
 
 def _is_much(runs: Sequence[_Run[T]]) -> bool:
     """Return whether several threads have done the work of runs sooner than one."""
-    sizes = [wanted.size for run in runs for wanted in run.wanted]
+    num_bytes, num_ranges = sum(run.wanted_bytes for run in runs), sum(len(run.wanted) for run in runs)
     result_bytes = sum(run.named.result_bytes for run in runs)
-    is_much = sum(sizes) >= _THREADED_BYTES or result_bytes >= _THREADED_RESULT_BYTES
-    return is_much and sum(sizes) + result_bytes >= _THREADED_RANGE_BYTES * len(sizes)
+    is_much = num_bytes >= _THREADED_BYTES or result_bytes >= _THREADED_RESULT_BYTES
+    return is_much and num_bytes + result_bytes >= _THREADED_RANGE_BYTES * num_ranges
 
 
 def _work(runs: Sequence[_Run[T]]) -> int:
@@ -400,11 +408,17 @@ def _run_part(
     source: RangeReader, runs: Sequence[_Run[T]], proceed: Callable[[_Run[T], Sequence[Bytes]], None], start: Start
 ) -> list[_Ending]:
     """Read what some runs want together, and start each once its bytes are there; return how they end."""
-    asked = [run.asks_for(source.request_shape.gap_bytes) for run in runs]
     ended: dict[int, _Ending] = {}
+    asked = [run.asks_for(source.request_shape.gap_bytes) for run in runs]
+    for position, (run, ranges) in enumerate(zip(runs, asked, strict=True)):
+        joined = read_joined(source, ranges) if isinstance(ranges, ByteRanges) else None
+        if joined is not None:
+            ended[position] = start(proceed, run, [joined])
+            asked[position] = []
     with contextlib.closing(Requests(source, list(itertools.chain(*asked)))) as requests:
         last = [requests.number(max(ranges, key=_OFFSET)) if ranges else -1 for ranges in asked]
-        for position in sorted(range(len(runs)), key=last.__getitem__):
+        left = [position for position in range(len(runs)) if position not in ended]
+        for position in sorted(left, key=last.__getitem__):
             data = runs[position].receive(requests.take)
             ended[position] = start(proceed, runs[position], data)
     return [ended[position] for position in range(len(runs))]

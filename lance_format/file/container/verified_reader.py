@@ -9,9 +9,11 @@ from typing import cast
 
 import numpy as np
 
-from lance_format.byte_io import PROBED_RANGES, Buffer, ByteRange, LendingReader, RangeReader, stream_ranges
+from lance_format.byte_io import PROBED_RANGES, Buffer, ByteRange, ByteRanges, LendingReader, RangeReader, stream_ranges
+from lance_format.data_block import Bytes, Counts
 from lance_format.errors import ChecksumError
 from lance_format.file.container.block_sums import Values, find_mismatch
+from lance_format.file.container.joined_reads import read_by_kernel
 from lance_format.file.container.seal import SUM_TYPE, Seal
 from lance_format.file.container.search_cache import Key, SearchCache
 from lance_format.kernels.files.file_reads import read_blocks, room_for
@@ -90,6 +92,34 @@ class VerifiedReader:
         lends = in_data and hasattr(self._source, "lend") and is_compiler_imported()
         return self._stream_by_kernel(ranges) if lends else self._stream(ranges)
 
+    def read_joined(self, ranges: ByteRanges) -> Bytes | None:
+        """See `lance_format.file.container.joined_reads`."""
+        return read_by_kernel(self._source, ranges, self._read_joined)
+
+    def _read_joined(self, descriptor: int, ranges: ByteRanges, out: Bytes) -> tuple[int, int]:
+        positions = np.empty(len(ranges) + 2, np.int64)
+        try:
+            count = self._read_blocks(descriptor, ranges.offsets, ranges.sizes, True, out, positions)
+        except ChecksumError:
+            return 0, 0
+        return count, int(positions[-1])
+
+    def _read_blocks(
+        self, descriptor: int, offsets: Counts, sizes: Counts, is_dense: bool, out: Bytes, positions: Counts
+    ) -> int:
+        """Read and compare the first of some ranges; see `read_blocks`, and `ChecksumError` for the sums."""
+        first, size = int(offsets[0]), int(sizes[0])
+        if first < 0 or not 0 <= size <= self._kernel_end - first:
+            positions[-2:] = -1, 0
+            return 0
+        unit, block_bytes = first // self._unit_bytes, self._seal.block_bytes
+        sums = np.asarray(self._sums_of(unit))
+        scratch = np.empty(max(_SCRATCH_BYTES, block_bytes), np.uint8)
+        first_block, end = unit * self._unit_blocks, self._kernel_end
+        return read_blocks(
+            descriptor, block_bytes, end, sums, first_block, offsets, sizes, scratch, is_dense, out, positions
+        )
+
     def _stream_by_kernel(self, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:
         """Yield ranges that a kernel reads and compares, many small ones at once.
 
@@ -101,44 +131,27 @@ class VerifiedReader:
         if sizes.dtype != np.int64 or offsets.dtype != np.int64:  # They are beyond any file.
             yield from self._stream(ranges)
             return
-        scratch = np.empty(max(_SCRATCH_BYTES, self._seal.block_bytes), np.uint8)
         done = 0
         while done < len(ranges):
-            wanted = ranges[done]
             descriptor = source.lend()  # The file may have been closed since the last range was taken.
             if descriptor < 0:
                 yield from self._stream(ranges[done:])
                 return
-            count = 0
-            if wanted.offset >= 0 and 0 <= wanted.size <= self._kernel_end - wanted.offset:
-                unit = wanted.offset // self._unit_bytes
-                sums = self._sums_of(unit)
-                is_first = not done and len(ranges) >= _MANY_RANGES
-                rest = slice(done, PROBED_RANGES if is_first else len(ranges))
-                out, positions = room_for(sizes[rest]), np.empty(rest.stop - done + 2, np.int64)
-                start = time.perf_counter()
-                count = read_blocks(
-                    descriptor,
-                    self._seal.block_bytes,
-                    self._kernel_end,
-                    np.asarray(sums),
-                    unit * self._unit_blocks,
-                    offsets[rest],
-                    sizes[rest],
-                    scratch,
-                    out,
-                    positions,
-                )
-                other, num_bytes = positions[-2:].tolist()
-                source.give_back(count, num_bytes)
-                if is_first and count:
-                    source.announce(ranges[count:], (time.perf_counter() - start) / count)
-                out.flags.writeable = False  # Like bytes, so that other kernels are compiled for one of both.
-                for position, size in zip(positions[:count].tolist(), sizes[done : done + count].tolist(), strict=True):
-                    yield out[position : position + size]
-                if other >= 0:
-                    offset = other * self._seal.block_bytes
-                    raise self._mismatch(offset, min(offset + self._seal.block_bytes, self._seal.tail_start))
+            is_first = not done and len(ranges) >= _MANY_RANGES
+            rest = slice(done, PROBED_RANGES if is_first else len(ranges))
+            out, positions = room_for(sizes[rest]), np.empty(rest.stop - done + 2, np.int64)
+            start = time.perf_counter()
+            count = self._read_blocks(descriptor, offsets[rest], sizes[rest], False, out, positions)
+            other, num_bytes = positions[-2:].tolist()
+            source.give_back(count, num_bytes)
+            if is_first and count:
+                source.announce(ranges[count:], (time.perf_counter() - start) / count)
+            out.flags.writeable = False  # Like bytes, so that other kernels are compiled for one of both.
+            for position, size in zip(positions[:count].tolist(), sizes[done : done + count].tolist(), strict=True):
+                yield out[position : position + size]
+            if other >= 0:
+                offset = other * self._seal.block_bytes
+                raise self._mismatch(offset, min(offset + self._seal.block_bytes, self._seal.tail_start))
             if not count:
                 yield from self._stream(ranges[done : done + 1])
             done += count or 1

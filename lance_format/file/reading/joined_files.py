@@ -14,14 +14,16 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from lance_format.byte_io import Buffer, ByteRange, RangeReader, stream_ranges
+from lance_format.byte_io import Buffer, ByteRange, ByteRanges, RangeReader, stream_ranges
 from lance_format.data_block import Counts
 from lance_format.errors import CorruptFileError, NotSupportedError
 from lance_format.file.columns.assembly import merge
 from lance_format.file.columns.dictionaries import concat
 from lance_format.file.columns.projection import ColumnProjection
+from lance_format.file.container.joined_reads import read_joined
 from lance_format.file.reading.batches import to_batch
 from lance_format.file.reading.column_reader import ColumnReader
 from lance_format.file.reading.reader import FileReader
@@ -102,6 +104,19 @@ class _JoinedSource:
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         """See `RangeReader`."""
         return [bytes(found) for found in self.stream_ranges(ranges)]
+
+    def read_joined(self, ranges: ByteRanges) -> npt.NDArray[np.uint8] | None:
+        """See `lance_format.file.container.joined_reads`."""
+        numbers = ranges.offsets >> _STRETCH_BITS
+        firsts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+        parts = []
+        for first, stop in zip(firsts, [*firsts[1:], len(ranges)], strict=True):
+            number = int(numbers[first])
+            found = read_joined(self._sources[number], ranges[first:stop].moved(-(number << _STRETCH_BITS)))
+            if found is None:
+                return None
+            parts.append(found)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def stream_ranges(self, ranges: Sequence[ByteRange]) -> Generator[Buffer, None, None]:
         """See `StreamingReader`. Where a request takes long, files are read concurrently."""

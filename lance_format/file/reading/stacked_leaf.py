@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_format.array_encodings.array import Planned
-from lance_format.byte_io import ByteRange
+from lance_format.byte_io import ByteRange, moved
 from lance_format.data_block import Bytes, Counts
 from lance_format.file.columns.leaf_columns import Leaf
 from lance_format.file.reading.structural_leaf import PlacedRows, StructuralLeaf, plan_pages
@@ -50,7 +50,7 @@ class StackedLeaf:
         """See `LeafPages`."""
         number, page = self._locate(index)
         found = self._leaves[number].extent(page)
-        return None if found is None else _moved([found], self._bases[number])[0]
+        return None if found is None else moved([found], self._bases[number])[0]
 
     def rows_at_once(self, index: int) -> int:
         """See `LeafPages`."""
@@ -89,11 +89,7 @@ def _plan_moved(plan: Planned[list[pa.Array]], base: int) -> Planned[list[pa.Arr
     try:
         while True:
             wanted = next(plan) if data is None else plan.send(data)
-            data = yield _moved(wanted, base)
+            data = yield moved(wanted, base)
     except StopIteration as stop:
         arrays: list[pa.Array] = stop.value
         return arrays
-
-
-def _moved(ranges: Sequence[ByteRange], base: int) -> list[ByteRange]:
-    return [ByteRange(base + int(wanted.offset), wanted.size) for wanted in ranges]

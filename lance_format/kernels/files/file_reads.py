@@ -91,6 +91,34 @@ def _find_other(data: U8, position: int, size: int, block_bytes: int, sums: U32,
     return -1
 
 
+@kernel
+def read_plain(descriptor: int, offsets: I64, sizes: I64, out: U8) -> int:
+    """Read ranges of a file, one after the other.
+
+    Parameters
+    ----------
+    descriptor : int
+        Of the open file.
+    offsets, sizes : int64[num_ranges]
+    out : uint8[…]
+        Set to the bytes of the ranges.
+
+    Returns
+    -------
+    int
+        The number of ranges that were read; the next one does not fit, or could not be read whole.
+    """
+    place = 0
+    for number in range(offsets.size):
+        offset, size = offsets[number], sizes[number]
+        if offset < 0 or size < 0 or size > out.size - place:
+            return number
+        if _read_unchecked(descriptor, out, place, size, offset) != size:
+            return number
+        place += size
+    return offsets.size
+
+
 @allocating_kernel
 def read_blocks(
     descriptor: int,
@@ -101,6 +129,7 @@ def read_blocks(
     offsets: I64,
     sizes: I64,
     scratch: U8,
+    is_dense: bool,
     out: U8,
     positions: I64,
 ) -> int:
@@ -121,6 +150,8 @@ def read_blocks(
     offsets, sizes : int64[num_ranges]
     scratch : uint8[block_bytes or more]
         Overwritten.
+    is_dense : bool
+        Whether the ranges follow each other in `out` without a gap.
     out : uint8[…]
         Set to the bytes of the ranges. A range takes at most 128 more than its size.
     positions : int64[num_ranges + 2]
@@ -141,7 +172,8 @@ def read_blocks(
     place = 0
     for number in range(offsets.size):
         offset, size = offsets[number], sizes[number]
-        place = _place(place, offset)
+        if not is_dense:
+            place = _place(place, offset)
         if offset < begin or offset > end or size < 0 or size > end - offset or size > out.size - place:
             return number
         positions[number] = place

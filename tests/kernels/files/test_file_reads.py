@@ -12,7 +12,7 @@ import xxhash
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lance_format.kernels.files.file_reads import read_blocks, room_for
+from lance_format.kernels.files.file_reads import read_blocks, read_plain, room_for
 
 SIZE = 300_288
 CONTENT = np.random.default_rng(0).bytes(SIZE)
@@ -45,12 +45,27 @@ def _read(
     offsets, sizes = np.array(ranges, np.int64).reshape(-1, 2).T.copy()
     out = np.empty(int(sizes.sum()) + 128 * sizes.size if room is None else room, np.uint8)
     positions, scratch = np.empty(sizes.size + 2, np.int64), np.empty(max(block_bytes, 20_000), np.uint8)
-    count = read_blocks(descriptor, block_bytes, SIZE, sums, first_block, offsets, sizes, scratch, out, positions)
+    count = read_blocks(
+        descriptor, block_bytes, SIZE, sums, first_block, offsets, sizes, scratch, False, out, positions
+    )
     *places, other, num_bytes = positions.tolist()
     for place, (offset, _) in zip(places[:count], ranges, strict=False):
         assert place % 64 == offset % 64 // 8 * 8
     found = [out[place : place + size].tobytes() for place, (_, size) in zip(places[:count], ranges, strict=False)]
     return found, other, num_bytes
+
+
+def _read_dense(descriptor: int, block_bytes: int, ranges: list[tuple[int, int]], sums: np.ndarray) -> bytes:
+    """Return the bytes of ranges that are read without a gap; without a size of blocks they are not compared."""
+    offsets, sizes = np.array(ranges, np.int64).reshape(-1, 2).T.copy()
+    out, positions = np.empty(int(sizes.sum()), np.uint8), np.empty(sizes.size + 2, np.int64)
+    if block_bytes:
+        scratch = np.empty(max(block_bytes, 20_000), np.uint8)
+        count = read_blocks(descriptor, block_bytes, SIZE, sums, 0, offsets, sizes, scratch, True, out, positions)
+    else:
+        count = read_plain(descriptor, offsets, sizes, out)
+    assert count == len(ranges)
+    return out.tobytes()
 
 
 _RANGE = st.integers(0, SIZE).flatmap(
@@ -71,6 +86,8 @@ def test_ranges_are_read_and_compared(descriptor: int, ranges: list[tuple[int, i
     sums = _sums(CONTENT, block_bytes)
     found, other, num_bytes = _read(descriptor, block_bytes, ranges, sums)
     assert (found, other) == (expected, -1)
+    for joined in (_read_dense(descriptor, block_bytes, ranges, sums), _read_dense(descriptor, 0, ranges, sums)):
+        assert joined == b"".join(expected)
     assert num_bytes >= sum(min(block_bytes, SIZE - block * block_bytes) for block in blocks)
     for block in sorted(blocks)[:: len(blocks) // 5 + 1]:
         changed = sums.copy()

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from lance_format.kernels.jit import read_only
+from lance_format.kernels.vectors.nearest import select_nearest
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.scan.searches.nearest.query import Nearest
 from lance_format.table.scan.searches.ranked import Addresses
@@ -66,6 +68,19 @@ class NearestRows:
     def hits(self) -> Hits:
         """The nearest rows; equally distant ones by address."""
         return self._hits
+
+    def nearest_of(self, distances: Distances, most: int) -> npt.NDArray[np.int64]:
+        """Return the positions of the nearest rows whose distance is in the range, `int64[num_rows]`, in no order.
+
+        Parameters
+        ----------
+        distances : float32[num_rows]
+        most : int
+            Maximum number of rows.
+        """
+        most = max(min(most, distances.size), 1)
+        rows, nearest = np.empty(most, np.int64), np.empty(most, np.float32)
+        return rows[: select_nearest(read_only(distances), self._lower, self._upper, nearest, rows)]
 
     def in_range(self, distances: Distances) -> npt.NDArray[np.bool_]:
         """Return for each distance whether it is in the range, `bool[num_rows]`; NaN is not."""

@@ -202,14 +202,11 @@ class _Rows:
 
 def _add_live(best: NearestRows, ids: RowIds, distances: Distances, rows: _Rows, count: int) -> None:
     """Add the nearest rows that may be returned; whether they may is looked up for as few as possible."""
-    in_range = best.in_range(distances)
-    ids, distances, most = ids[in_range], distances[in_range], 2 * count
+    most = 2 * count
     while True:
-        chosen = np.arange(ids.size)
-        if most < ids.size:
-            chosen = np.argpartition(distances, most)[:most]
+        chosen = best.nearest_of(distances, most)
         addresses, is_there = rows.addresses(ids[chosen])
-        if np.count_nonzero(is_there) >= count or most >= ids.size:
+        if np.count_nonzero(is_there) >= count or chosen.size < most:
             best.add(distances[chosen[is_there]], addresses[is_there].__getitem__)
             return
         most *= _GROWTH
