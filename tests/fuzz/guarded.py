@@ -91,6 +91,11 @@ def _copy(source: Guarded, start: int, size: int, out: Guarded, position: int) -
     out[int(position) : int(position) + int(size)] = source[int(start) : int(start) + int(size)]
 
 
+def _are_equal(one: Guarded, start: int, other: Guarded, position: int, size: int) -> bool:
+    left = one[int(start) : int(start) + int(size)].array
+    return left.tobytes() == other[int(position) : int(position) + int(size)].array.tobytes()
+
+
 def _add_stripes(accumulators: Guarded, data: Guarded, position: int, keys: Guarded, num_stripes: int) -> None:
     for stripe in range(int(num_stripes)):
         for lane in range(8):
@@ -131,6 +136,7 @@ _INSTRUCTIONS: dict[Any, Callable[..., Any]] = {
     words._load: _load_word,
     words._store: _store_word,
     words._copy: _copy,
+    words._compare: _are_equal,
     xxh3._add: _add_stripes,
     bitpacking._set: _set_row,
     bitpacking._add: _add_row,
