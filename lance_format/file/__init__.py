@@ -10,7 +10,7 @@ from lance_format.file.container.footer import MAX_TAIL_BYTES
 from lance_format.file.container.held_source import HeldSource
 from lance_format.file.container.recovered_sums import RecoveringStore
 from lance_format.file.container.removable_source import RemovableSource
-from lance_format.file.container.search_cache import DEFAULT_CACHE_BYTES, SearchCache
+from lance_format.file.container.search_cache import DEFAULT_CACHE_BYTES, INDEX_SHARE, SearchCache
 from lance_format.file.container.verified_reader import CHECKSUM_REMEDY
 from lance_format.file.container.zone_entries import check_zone_index, names_zones, without_zones
 from lance_format.file.reading.column_reader import PageSizes
@@ -48,6 +48,7 @@ __all__ = [
     "CHECKSUM_REMEDY",
     "BlobFile",
     "DEFAULT_CACHE_BYTES",
+    "INDEX_SHARE",
     "ROWS_PER_ZONE",
     "MAX_TAIL_BYTES",
     "MOST_ROWS",

@@ -20,6 +20,9 @@ from lance_format.lazy_dataclasses import dataclass
 DEFAULT_CACHE_BYTES = 64 * 1024 * 1024
 """Default size of a cache: it holds the chunk tables of some 8 GB of plain numbers."""
 
+INDEX_SHARE = 4
+"""Default size of a cache for indices, as a multiple of the other: it holds the codes of some 3,000,000 vectors."""
+
 _ENTRY_BYTES = 512
 
 Key: TypeAlias = tuple[Hashable, ...]
@@ -32,26 +35,34 @@ class SearchCache:
     ----------
     capacity_bytes : int
         Total size of all entries; 0 disables the cache. Larger entries are not kept.
+    index_bytes : int, optional
+        Capacity of a cache for what is read of indices; by default that is kept in this one.
+
+    Attributes
+    ----------
+    of_indices : SearchCache
+        The cache for what is read of indices.
 
     Raises
     ------
     InvalidInputError
-        If the capacity is not a whole number from 0 on.
+        If a capacity is not a whole number from 0 on.
     """
 
-    def __init__(self, capacity_bytes: int = DEFAULT_CACHE_BYTES) -> None:
-        if isinstance(capacity_bytes, bool) or not isinstance(capacity_bytes, int) or capacity_bytes < 0:
-            raise InvalidInputError(
-                f"metadata_cache_size_bytes is {capacity_bytes!r}; a whole number from 0 on is needed"
-            )
+    def __init__(self, capacity_bytes: int = DEFAULT_CACHE_BYTES, index_bytes: int | None = None) -> None:
+        _check_size("metadata_cache_size_bytes", capacity_bytes)
+        if index_bytes is not None:
+            _check_size("index_cache_size_bytes", index_bytes)
         self.capacity_bytes = capacity_bytes
+        self.of_indices = self if index_bytes is None else SearchCache(index_bytes)
         self._entries: OrderedDict[Key, tuple[object, int]] = OrderedDict()
         self._size_bytes = 0
         self._lock = threading.Lock()
         _CACHES.add(self)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return SearchCache, (self.capacity_bytes,)  # Its content is not pickled.
+        sizes = [cache.capacity_bytes for cache in dict.fromkeys((self, self.of_indices))]
+        return SearchCache, tuple(sizes)  # Its content is not pickled.
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -97,6 +108,11 @@ class SearchCache:
             while self._size_bytes > self.capacity_bytes:
                 _, (_, freed) = self._entries.popitem(last=False)
                 self._size_bytes -= freed
+
+
+def _check_size(name: str, size: int) -> None:
+    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        raise InvalidInputError(f"{name} is {size!r}; a whole number from 0 on is needed")
 
 
 _CACHES: weakref.WeakSet[SearchCache] = weakref.WeakSet()

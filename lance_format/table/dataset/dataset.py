@@ -46,6 +46,7 @@ class OpeningKeywords(OpeningTuning, total=False):
 
     version: Reference | None
     asof: datetime.datetime | str | None
+    index_cache_size_bytes: int | None
     metadata_cache_size_bytes: int | None
     default_scan_options: Mapping[str, Any] | None
     verify_checksums: bool | None
@@ -70,6 +71,7 @@ def dataset(
     asof: datetime.datetime | str | None = None,
     *,
     storage_options: Mapping[str, str] | None = None,
+    index_cache_size_bytes: int | None = None,
     metadata_cache_size_bytes: int | None = None,
     default_scan_options: Mapping[str, Any] | None = None,
     verify_checksums: bool | None = None,
@@ -89,6 +91,8 @@ def dataset(
         Open the latest version committed before this time. A time without a zone is local. Ignored if `version` is
         given.
     storage_options : mapping, optional
+    index_cache_size_bytes : int, optional
+        Size of the cache of what searches read of indices; by default four times `metadata_cache_size_bytes`.
     metadata_cache_size_bytes : int, optional
         Size of the cache that finds rows sooner, shared by all files and checked-out versions of the table. 64 MiB by
         default, 0 for no cache.
@@ -98,9 +102,9 @@ def dataset(
         Whether reads compare the checksums of the table's files, which files of other writers lack. By default, the
         entry `lance.verify_checksums` in the configuration of the table decides; without it they are compared.
     session : Session, optional
-        A cache that other tables share, instead of an own one.
+        Caches that other tables share, instead of own ones.
     **tuning
-        Tuning arguments of pylance (`block_size`, `index_cache_size_bytes`, `read_params` …): accepted and ignored.
+        Tuning arguments of pylance (`block_size`, `index_cache_size`, `read_params` …): accepted and ignored.
 
     Raises
     ------
@@ -116,7 +120,7 @@ def dataset(
         If its manifest is malformed.
     """
     check_opening(tuning)
-    cache = (session or Session(metadata_cache_size_bytes=metadata_cache_size_bytes)).cache
+    cache = (session or Session(index_cache_size_bytes, metadata_cache_size_bytes)).cache
     directory = TableDirectory.at(uri, storage_options, verifies=verify_checksums is not False)
     number = version if isinstance(version, int) and not isinstance(version, bool) else None
     manifest = load_latest(directory) if number is None else load_version(directory, number)
@@ -155,8 +159,8 @@ class LanceDataset(DatasetReports, DatasetContent, DatasetChanges, DatasetColumn
     def __reduce__(self) -> tuple[object, ...]:
         table = self._table
         options = self._default_scan_options
-        opened = (table.uri, self.version, table.storage_options, table.cache.capacity_bytes, options)
-        return _reopen, (*opened, table.directory.verifies)
+        sizes = table.cache.of_indices.capacity_bytes, table.cache.capacity_bytes
+        return _reopen, (table.uri, self.version, table.storage_options, *sizes, options, table.directory.verifies)
 
     @property
     def schema(self) -> pa.Schema:
@@ -413,6 +417,7 @@ def _reopen(
     uri: str,
     version: int,
     storage_options: Mapping[str, str],
+    index_bytes: int,
     cache_bytes: int,
     default_scan_options: Mapping[str, Any],
     verifies: bool,
@@ -421,6 +426,7 @@ def _reopen(
         uri,
         version,
         storage_options=storage_options,
+        index_cache_size_bytes=index_bytes,
         metadata_cache_size_bytes=cache_bytes,
         default_scan_options=default_scan_options,
         verify_checksums=verifies,

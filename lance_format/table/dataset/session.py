@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from lance_format.arguments import checked_methods
-from lance_format.file import DEFAULT_CACHE_BYTES, SearchCache
+from lance_format.file import DEFAULT_CACHE_BYTES, INDEX_SHARE, SearchCache
 
 
 @checked_methods
 class Session:
-    """A cache for tables that are opened with it: ends of data files, statistics, and where rows are.
+    """Caches for tables that are opened with it: of ends of data files, statistics and places of rows, and of indices.
 
     A table that is opened again reads none of these again. Forked processes start with an empty one.
 
     Parameters
     ----------
     index_cache_size_bytes : int, optional
-        An argument of pylance, accepted and ignored: indices are kept in the same cache.
+        Size of the cache of indices; by default four times that of the other.
     metadata_cache_size_bytes : int, optional
-        Size of the cache; 64 MiB by default.
+        Size of the other cache; 64 MiB by default.
 
     Raises
     ------
     InvalidInputError
-        If the size is not a whole number from 0 on.
+        If a size is not a whole number from 0 on.
     """
 
     def __init__(self, index_cache_size_bytes: int | None = None, metadata_cache_size_bytes: int | None = None) -> None:
-        del index_cache_size_bytes
+        size = DEFAULT_CACHE_BYTES if metadata_cache_size_bytes is None else metadata_cache_size_bytes
         self._cache = SearchCache(
-            DEFAULT_CACHE_BYTES if metadata_cache_size_bytes is None else metadata_cache_size_bytes
+            size, size * INDEX_SHARE if index_cache_size_bytes is None else index_cache_size_bytes
         )
 
     @classmethod
@@ -39,17 +39,18 @@ class Session:
         return session
 
     def __repr__(self) -> str:
-        return f"Session(metadata_cache_size_bytes={self._cache.capacity_bytes})"
+        sizes = self._cache.of_indices.capacity_bytes, self._cache.capacity_bytes
+        return "Session(index_cache_size_bytes={}, metadata_cache_size_bytes={})".format(*sizes)
 
     @property
     def cache(self) -> SearchCache:
-        """The cache."""
+        """The cache of data files, which has that of indices."""
         return self._cache
 
     def size_bytes(self) -> int:
-        """Return the size of what is in the cache."""
-        return self._cache.size_bytes
+        """Return the size of what is in the caches."""
+        return sum(cache.size_bytes for cache in {self._cache, self._cache.of_indices})
 
     def is_same_as(self, other: Session) -> bool:
-        """Return whether both have the same cache."""
+        """Return whether both have the same caches."""
         return self._cache is other.cache

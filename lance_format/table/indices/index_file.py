@@ -163,7 +163,7 @@ class IndexFile:
 
     def _small_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ranges together."""
-        cache = self._table.cache
+        cache = self._table.cache.of_indices
         known: dict[tuple[int, int], Any] = {bounds: cache.get((*self._key, bounds)) for bounds in ranges}
         missing = [bounds for bounds in ranges if known[bounds] is None]
         if missing:
@@ -243,17 +243,17 @@ class IndexFile:
     def _kept(self, what: Hashable, read: Callable[[], _Kept], size_of: Callable[[_Kept], int]) -> _Kept:
         """Return a part of the file from the cache, or read it."""
         key = (*self._key, what)
-        kept = self._table.cache.get(key)
+        kept = self._table.cache.of_indices.get(key)
         if kept is not None:
             return cast("_Kept", kept)
         found = read()
-        self._table.cache.put(key, found, size_of(found))
+        self._table.cache.of_indices.put(key, found, size_of(found))
         return found
 
     def _open(self) -> FileReader:
         if self._reader is None:
             with opening(self._table, self._index, self._name) as (source, verification):
-                self._reader = FileReader(source, self._table.cache, verification=verification)
+                self._reader = FileReader(source, self._table.cache.of_indices, verification=verification)
                 self.path, self.size_bytes = source.path, source.size_bytes
         return self._reader
 

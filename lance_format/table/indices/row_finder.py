@@ -150,7 +150,17 @@ class FoundRows:
 
 
 def found_in(rows: pyroaring.BitMap64 | None, most: int, *, is_exact: bool) -> FoundRows | None:
-    """Return the rows of a bitmap; None if there is none, or it has more than `most`."""
+    """Return the rows of a bitmap; None if there is none, or it has too many.
+
+    Parameters
+    ----------
+    rows : pyroaring.BitMap64, optional
+        Their ids.
+    most : int
+        Maximum number of them.
+    is_exact : bool
+        See `FoundRows`.
+    """
     if rows is None or len(rows) > most:
         return None
     return FoundRows(np.frombuffer(rows.to_array(), np.uint64), is_exact)

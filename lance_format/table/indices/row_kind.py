@@ -71,7 +71,7 @@ class RowParameter:
         """Return the parameter of a part of an index; the default if it cannot be found out."""
         try:
             with opening(table, index, self.file) as (source, verification):
-                reader = FileReader(source, table.cache, verification=verification)
+                reader = FileReader(source, table.cache.of_indices, verification=verification)
             try:
                 text = reader.schema.metadata.get(self.key, b"")
             finally:

@@ -50,7 +50,7 @@ def live_documents(table: TableVersion, partition: Partition) -> LiveDocuments:
         If the index names rows that its fragments do not have.
     """
     key = (index_path(table, partition.index, f"part_{partition.number}"), "rows")
-    cached = table.cache.get(key)
+    cached = table.cache.of_indices.get(key)
     if isinstance(cached, LiveDocuments) and cached.fragments is table.manifest.fragments:
         return cached
     row_ids = partition.documents.row_ids
@@ -62,7 +62,7 @@ def live_documents(table: TableVersion, partition: Partition) -> LiveDocuments:
         addresses = _by_addresses(table, partition, covered)
     live = addresses[addresses != NO_ROW]
     found = LiveDocuments(table.manifest.fragments, addresses, bool((live[1:] > live[:-1]).all()))
-    table.cache.put(key, found, addresses.nbytes)
+    table.cache.of_indices.put(key, found, addresses.nbytes)
     return found
 
 

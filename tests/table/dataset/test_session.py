@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pyarrow as pa
@@ -52,3 +53,22 @@ def test_a_session_of_no_bytes_keeps_nothing(tmp_path: Path) -> None:
         Session(metadata_cache_size_bytes=-1)
     with pytest.raises(InvalidInputError, match="session"):
         lance_format.dataset(tmp_path, session="none")  # type: ignore[arg-type]
+
+
+def test_indices_have_a_cache_of_their_own(tmp_path: Path) -> None:
+    table = lance_format.write_dataset(ROWS, tmp_path)
+    table.create_scalar_index("n", "BTREE")
+    value = ROWS["n"][7].as_py()
+    for session, keeps in ((Session(), True), (Session(index_cache_size_bytes=0), False)):
+        opened = lance_format.dataset(tmp_path, session=session)
+        for _ in range(2):
+            assert opened.to_table(filter=f"n = {value}") == ROWS.slice(7, 1)
+        assert (session.cache.of_indices.size_bytes > 0) == keeps
+        assert pickle.loads(pickle.dumps(opened)).session().__repr__() == repr(session)
+    assert repr(session) == f"Session(index_cache_size_bytes=0, metadata_cache_size_bytes={64 << 20})"
+    assert repr(Session(metadata_cache_size_bytes=5)) == (
+        "Session(index_cache_size_bytes=20, metadata_cache_size_bytes=5)"
+    )
+    with pytest.raises(InvalidInputError, match="index_cache_size_bytes"):
+        Session(index_cache_size_bytes=-1)
+    assert lance_format.dataset(tmp_path, index_cache_size_bytes=7).session().cache.of_indices.capacity_bytes == 7

@@ -52,7 +52,6 @@ class OpeningTuning(_Placement, total=False):
 
     block_size: Any
     index_cache_size: Any
-    index_cache_size_bytes: Any
     metadata_cache_size: Any
     read_params: Any
 

@@ -263,7 +263,7 @@ def _either(one: Flags, other: Flags) -> Flags:
 def _load_zones(table: TableVersion, index: IndexMetadata, file: IndexFile) -> FilteredZones:
     """Return the zones of an index, cached."""
     key = (index.uuid, BLOOM_FILE)
-    cached = table.cache.get(key)
+    cached = table.cache.of_indices.get(key)
     if isinstance(cached, FilteredZones):
         return cached
     if file.num_rows > _MOST_ZONES:
@@ -281,7 +281,7 @@ def _load_zones(table: TableVersion, index: IndexMetadata, file: IndexFile) -> F
         raise CorruptFileError("a zone has no rows", path=file.path)
     zones = FilteredZones(np.arange(len(lengths)), fragment_ids, starts, lengths, numbers[3])
     zones = zones.take(np.lexsort((starts, fragment_ids)))
-    table.cache.put(key, zones, sum(getattr(zones, item.name).nbytes for item in dataclasses.fields(zones)))
+    table.cache.of_indices.put(key, zones, sum(getattr(zones, item.name).nbytes for item in dataclasses.fields(zones)))
     return zones
 
 
@@ -313,11 +313,11 @@ def _filters(table: TableVersion, index: IndexMetadata, file: IndexFile, positio
     for start in range(0, positions.size, at_once):
         part = order[start : start + at_once]
         key = (index.uuid, _FILTERS, positions[part].tobytes())
-        found = table.cache.get(key) if is_cached else None
+        found = table.cache.of_indices.get(key) if is_cached else None
         if not isinstance(found, tuple):
             found = _words_of(file.take(positions[part], _FILTERS), file.path)
             if is_cached:
-                table.cache.put(key, found, found[0].nbytes + found[1].nbytes + positions[part].nbytes)
+                table.cache.of_indices.put(key, found, found[0].nbytes + found[1].nbytes + positions[part].nbytes)
         yield part, *found
 
 

@@ -111,7 +111,7 @@ def _are_outside(values: pa.Array, zones: ZoneStatistics, pages: npt.NDArray[np.
 def _load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataType, num_values: int) -> ZoneStatistics:
     """Return the pages of an index as zones of its values, cached."""
     key = (index.uuid, LOOKUP_FILE)
-    cached = table.cache.get(key)
+    cached = table.cache.of_indices.get(key)
     if isinstance(cached, ZoneStatistics) and cached.lower.type == value_type:
         return cached
     with IndexFile(table, index, LOOKUP_FILE, lookup_columns(value_type)) as file:
@@ -122,7 +122,7 @@ def _load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataTy
             raise UnusableError(f"it has {file.num_rows} pages, with bounds of {file.size_bytes} bytes")
         pages = pa.concat_batches(list(file.read(0, file.num_rows)))
     zones = _zones_of(pages, int(sizes), num_values, file.path)
-    table.cache.put(key, zones, int(pages.nbytes))
+    table.cache.of_indices.put(key, zones, int(pages.nbytes))
     return zones
 
 

@@ -170,7 +170,7 @@ def _load_tokens(table: TableVersion, index: IndexMetadata, file: IndexFile) -> 
         If they are malformed.
     """
     key = (index.uuid, NGRAM_FILE)
-    cached = table.cache.get(key)
+    cached = table.cache.of_indices.get(key)
     if isinstance(cached, _StoredTokens):
         return cached
     if file.num_rows > NUM_TOKENS:
@@ -184,7 +184,7 @@ def _load_tokens(table: TableVersion, index: IndexMetadata, file: IndexFile) -> 
     found = _StoredTokens(numbers[order], order)
     if found.numbers.size and (found.numbers[-1] >= NUM_TOKENS or not np.diff(found.numbers).all()):
         raise CorruptFileError("a token is no trigram, or there twice", path=file.path)
-    table.cache.put(key, found, found.numbers.nbytes + order.nbytes)
+    table.cache.of_indices.put(key, found, found.numbers.nbytes + order.nbytes)
     return found
 
 

@@ -153,7 +153,7 @@ def open_file(table: TableVersion, index: IndexMetadata, name: str) -> Iterator[
     try:
         with naming(index):
             with opening(table, index, name) as (source, verification):
-                reader = FileReader(source, table.cache, verification=verification)
+                reader = FileReader(source, table.cache.of_indices, verification=verification)
             try:
                 yield PartFile(reader, path)
             except CorruptFileError as error:
@@ -193,7 +193,7 @@ def load_facts(table: TableVersion, index: IndexMetadata) -> PartFacts:
         If its file is malformed.
     """
     key = (index_path(table, index, METADATA_FILE), "facts")
-    cached = table.cache.get(key)
+    cached = table.cache.of_indices.get(key)
     if isinstance(cached, PartFacts):
         return cached
     if index.message.index_version > NEWEST_VERSION:
@@ -210,7 +210,7 @@ def load_facts(table: TableVersion, index: IndexMetadata) -> PartFacts:
         with open_file(table, index, FIRST_FORM_FILES[0]) as file:
             rules = TokenRules.parse(file.metadata.get(b"tokenizer", b"{}"), file.path)
         facts = PartFacts(rules, (), is_used=False)
-    table.cache.put(key, facts, 1024)
+    table.cache.of_indices.put(key, facts, 1024)
     return facts
 
 

@@ -92,11 +92,11 @@ class Partition:
                 read = read_lists(file, list(missing.values()), lengths, mean_length, with_positions=with_positions)
             for token, made in zip(missing, read, strict=True):
                 found[token] = made
-                self._table.cache.put(self._key_of_list(token, with_positions), made, made.size_bytes)
+                self._table.cache.of_indices.put(self._key_of_list(token, with_positions), made, made.size_bytes)
         return {token: known for token, known in found.items() if known is not None}
 
     def _cached_list(self, token: str, mean_length: np.float32, with_positions: bool) -> PostingList | None:
-        found = self._table.cache.get(self._key_of_list(token, with_positions))
+        found = self._table.cache.of_indices.get(self._key_of_list(token, with_positions))
         return found if isinstance(found, PostingList) and found.mean_length == mean_length else None
 
     def _key_of_list(self, token: str, with_positions: bool) -> tuple[str, str, bool]:
@@ -129,11 +129,11 @@ class Partition:
         return f"part_{self.number}_{what}.lance"
 
     def _cached(self, what: str, kind: type[_Loaded]) -> _Loaded | None:
-        found = self._table.cache.get((index_path(self._table, self.index, self.file_name(what)), "content"))
+        found = self._table.cache.of_indices.get((index_path(self._table, self.index, self.file_name(what)), "content"))
         return found if isinstance(found, kind) else None
 
     def _keep(self, what: str, content: object, size_bytes: int) -> None:
-        self._table.cache.put(
+        self._table.cache.of_indices.put(
             (index_path(self._table, self.index, self.file_name(what)), "content"), content, size_bytes
         )
 

@@ -109,13 +109,13 @@ class VectorIndexReader:
         self._part = index
         self._rows: FileReader | None = None
         key = (index.uuid, INDEX_FILE)
-        cached = table.cache.get(key)
+        cached = table.cache.of_indices.get(key)
         try:
             self.index = cached if isinstance(cached, VectorIndex) else self._load()
         except BaseException:
             self.__exit__()
             raise
-        table.cache.put(key, self.index, self.index.centroids.nbytes)
+        table.cache.of_indices.put(key, self.index, self.index.centroids.nbytes)
 
     def __enter__(self) -> VectorIndexReader:
         return self
@@ -133,7 +133,7 @@ class VectorIndexReader:
             If a row has no id or no code.
         """
         key = (self._part.uuid, ROWS_FILE, number)
-        cached = self._table.cache.get(key)
+        cached = self._table.cache.of_indices.get(key)
         if isinstance(cached, Partition):
             return cached
         start, stop = self.index.starts[number], self.index.starts[number] + self.index.lengths[number]
@@ -150,7 +150,7 @@ class VectorIndexReader:
         if any(_has_null(column) for column in (ids, *codes)):
             raise CorruptFileError("a row of a vector index has no id or no code", path=self._path(ROWS_FILE))
         found = Partition(ids.to_numpy(), self.index.codes.load(codes))
-        self._table.cache.put(key, found, found.row_ids.nbytes + found.codes.nbytes)
+        self._table.cache.of_indices.put(key, found, found.row_ids.nbytes + found.codes.nbytes)
         return found
 
     def check_rest(self) -> None:
@@ -183,7 +183,7 @@ class VectorIndexReader:
 
     def _open(self, name: str) -> FileReader:
         with opening(self._table, self._part, name) as (source, verification):
-            return FileReader(source, self._table.cache, verification=verification)
+            return FileReader(source, self._table.cache.of_indices, verification=verification)
 
     def _load(self) -> VectorIndex:
         """Read the description of the index and of its codes."""

@@ -167,7 +167,7 @@ def load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataTyp
         If its file is missing.
     """
     key = (index_path(table, index, ZONE_MAP_FILE), "zones")
-    found = table.cache.get(key)
+    found = table.cache.of_indices.get(key)
     if isinstance(found, LoadedZones) and found.zones.lower.type == value_type:
         return found
     details = ZoneMapDetails.parse(index)
@@ -181,7 +181,7 @@ def load_zones(table: TableVersion, index: IndexMetadata, value_type: pa.DataTyp
     except (NotSupportedError, TooLargeError) as error:
         _LOGGER.info("index %r is not used: %s", index.name, error)
         return None
-    table.cache.put(key, loaded, loaded.zones.size_bytes)
+    table.cache.of_indices.put(key, loaded, loaded.zones.size_bytes)
     return loaded
 
 

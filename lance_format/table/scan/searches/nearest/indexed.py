@@ -160,12 +160,11 @@ class IndexSearch:
         stop = min(_MINIMUM_NPROBES if self._nearest.minimum_nprobes is None else self._nearest.minimum_nprobes, most)
         start, stop = 0, max(stop, 1)
         while True:
-            ids, distances = [np.zeros(0, np.uint64)], [np.zeros(0, np.float32)]
+            measured = []
             for number in order[start:stop].tolist():
                 partition = reader.read(number)
-                ids.append(partition.row_ids)
-                distances.append(measure(reader.index.centroids[number], partition.codes))
-            _add_live(best, np.concatenate(ids), np.concatenate(distances), rows, count)
+                measured.append((partition.row_ids, measure(reader.index.centroids[number], partition.codes)))
+            _add_live(best, measured, rows, count)
             if len(best.hits) >= count or stop >= most:
                 return best.hits
             start, stop = stop, min(2 * stop, most)
@@ -200,14 +199,17 @@ class _Rows:
         return found, is_there
 
 
-def _add_live(best: NearestRows, ids: RowIds, distances: Distances, rows: _Rows, count: int) -> None:
-    """Add the nearest rows that may be returned; whether they may is looked up for as few as possible."""
+def _add_live(best: NearestRows, measured: Sequence[tuple[RowIds, Distances]], rows: _Rows, count: int) -> None:
+    """Add the nearest rows of partitions that may be returned; whether they may is looked up for as few as possible."""
     most = 2 * count
     while True:
-        chosen = best.nearest_of(distances, most)
-        addresses, is_there = rows.addresses(ids[chosen])
-        if np.count_nonzero(is_there) >= count or chosen.size < most:
-            best.add(distances[chosen[is_there]], addresses[is_there].__getitem__)
+        nearest = [(ids, distances, best.nearest_of(distances, most)) for ids, distances in measured]
+        ids = np.concatenate([np.zeros(0, np.uint64), *(ids[chosen] for ids, _, chosen in nearest)])
+        distances = np.concatenate([np.zeros(0, np.float32), *(distances[chosen] for _, distances, chosen in nearest)])
+        of_all = best.nearest_of(distances, most)
+        addresses, is_there = rows.addresses(ids[of_all])
+        if np.count_nonzero(is_there) >= count or of_all.size < most:
+            best.add(distances[of_all[is_there]], addresses[is_there].__getitem__)
             return
         most *= _GROWTH
 
