@@ -26,6 +26,7 @@ from lance_format.expressions.nodes import Expression, FieldPath
 from lance_format.expressions.values.casts import cast, keeps_order
 from lance_format.expressions.values.integer_set import IntegerSet
 from lance_format.expressions.values.order import compare
+from lance_format.expressions.values.text_set import TextSet
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.masks import is_true
@@ -263,9 +264,9 @@ class _Visitor:
     def _among(self, values: _Values, constants: pa.Array) -> tuple[Mask, Mask]:
         """Return the zones where some value may be among the constants, and those where some value may not be."""
         bounds = [_repeat(bound, self._num_zones) for bound in (values.lower, values.upper)]
-        integers = IntegerSet.of(constants)
-        if integers is not None:
-            return integers.among(*bounds)
+        known = IntegerSet.of(constants) or TextSet.of(constants)
+        if known is not None:
+            return known.among(*bounds)
         ranks = (
             pc.rank(pa.concat_arrays([constants, *bounds]), "ascending", tiebreaker="dense").to_numpy().astype(np.int64)
         )

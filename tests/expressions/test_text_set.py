@@ -43,6 +43,20 @@ def test_values_are_found_as_arrow_finds_them(arrays: tuple[pa.Array, pa.Array],
     assert known.find(values)[is_valid].tolist() == expected.filter(values.is_valid()).to_pylist()
 
 
+@given(sets(), st.lists(st.tuples(TEXTS | st.none(), TEXTS | st.none()), max_size=30))
+def test_ranges_that_may_hold_a_constant(arrays: tuple[pa.Array, pa.Array], bounds: list[tuple[str, str]]) -> None:
+    constants = arrays[0]
+    ranges = [(low, high) if None in (low, high) or low <= high else (high, low) for low, high in bounds]
+    lower, upper = (pa.array([each[end] for each in ranges], pa.string()).cast(constants.type) for end in (0, 1))
+    may_be_in, may_be_out = TextSet(constants).among(lower, upper)
+    known = constants.cast(pa.binary()).to_pylist()
+    for number, ends in enumerate(ranges):
+        low, high = (None if end is None else end.encode() for end in ends)
+        within = [text for text in known if (low is None or low <= text) and (high is None or text <= high)]
+        assert may_be_in[number] == bool(within)
+        assert may_be_out[number] == (low is None or low != high or low not in known)
+
+
 @pytest.mark.parametrize("arrow_type", TYPES, ids=str)
 def test_many(arrow_type: pa.DataType) -> None:
     numbers = pa.array(range(200_000)).cast(pa.string()).cast(arrow_type)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from lance_format.expressions.values.integer_set import empty_filter, made_once
 from lance_format.kernels.columns.text_hashes import SLACK, find_texts, mark_text_hashes, number_texts
 from lance_format.kernels.jit import read_only
+from lance_format.lazy_properties import cached_property
 from lance_format.list_items import offsets_of
 from lance_format.masks import is_text
 
@@ -44,6 +45,7 @@ class TextSet:
     """
 
     def __init__(self, texts: pa.Array) -> None:
+        self._texts = texts
         data, offsets = text_parts(texts)
         size = len(texts)
         slots = np.full(1 << (2 * size).bit_length(), -1, np.int32)
@@ -69,7 +71,40 @@ class TextSet:
         find_texts(data, offsets, *self._table, found)
         return found
 
+    def among(self, lower: pa.Array, upper: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Return which ranges of values, both ends included, may hold a constant, and which may hold another value.
+
+        Parameters
+        ----------
+        lower, upper : pa.Array
+            Of the type of the constants; null for no bound.
+        """
+        ordered, least = self._ordered, pc.fill_null(lower, pa.scalar(b"", pa.binary()).cast(lower.type))
+        low, high = np.zeros(len(lower), np.int64), np.full(len(lower), len(ordered))
+        while (low < high).any():  # Each range becomes half as long; those that are found stay.
+            middle = np.minimum((low + high) // 2, len(ordered) - 1)
+            is_less = _flags(pc.less(ordered.take(pa.array(middle)), least))
+            low, high = (
+                np.where((low < high) & is_less, middle + 1, low),
+                np.where(is_less, high, np.minimum(middle, high)),
+            )
+        is_there = low < len(ordered)
+        found = ordered.take(pa.array(np.minimum(low, len(ordered) - 1)))
+        may_be_in = is_there & _flags(pc.fill_null(pc.less_equal(found, upper), True))
+        is_one = is_there & _flags(pc.fill_null(pc.and_(pc.equal(found, lower), pc.equal(found, upper)), False))
+        return may_be_in, ~is_one
+
+    @cached_property
+    def _ordered(self) -> pa.Array:
+        """The distinct constants, ascending."""
+        distinct = pc.unique(self._texts)
+        return distinct.take(pc.array_sort_indices(distinct))
+
     def contains(self, values: pa.Array) -> pa.BooleanArray:
         """Return which values of the type of the constants are among them; null is not."""
         among = pa.array(self.find(values) >= 0)
         return pc.and_(among, values.is_valid()) if values.null_count else among
+
+
+def _flags(array: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+    return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)

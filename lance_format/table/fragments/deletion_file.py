@@ -74,8 +74,10 @@ def read_deleted_rows(directory: TableDirectory, fragment: FragmentMetadata, phy
         ) from error
     if directory.verifies:
         _check_sum(deletion, content, path)
-    rows = np.sort(_PARSERS[deletion.file_type](content, path, physical_rows))
-    if rows.size and (rows[0] < 0 or rows[-1] >= physical_rows or (np.diff(rows) == 0).any()):
+    rows = _PARSERS[deletion.file_type](content, path, physical_rows)
+    if (rows[1:] < rows[:-1]).any():  # A list may have any order.
+        rows = np.sort(rows)
+    if rows.size and (rows[0] < 0 or rows[-1] >= physical_rows or (rows[1:] == rows[:-1]).any()):
         raise CorruptFileError(
             f"the deleted rows are not distinct offsets below the fragment's {physical_rows} rows", path=path
         )
