@@ -43,9 +43,11 @@ def read_joined(source: RangeReader, ranges: ByteRanges) -> U8 | None:
 
 def read_by_kernel(source: RangeReader, ranges: ByteRanges, read: ReadSome) -> U8 | None:
     """Read ranges of a file that this process has open; see `read_joined`."""
-    if not hasattr(source, "lend") or not is_compiler_imported() or not _are_within(ranges, source.size_bytes):
+    if not hasattr(source, "lend") or not is_compiler_imported():
         return None
     lending = cast("LendingReader", source)
+    if lending.lend() < 0 or not _are_within(ranges, source.size_bytes):
+        return None
     out = empty(ranges.num_bytes, np.uint8)
     done = place = 0
     while done < len(ranges):
