@@ -82,3 +82,19 @@ def test_byte_strings_that_differ_in_one_byte(size: int) -> None:
         assert np.unique(keys[:, -1]).size == size + 1
         alike = kernels.index_bytes(data, offsets, size + 1, True, _slots(size + 1), *kept)
         assert alike == (size + 1 if size <= 65 else kernels.ALIKE)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64])
+@given(pages=st.lists(st.tuples(st.integers(0, 200), st.lists(st.integers(0, 199), max_size=20)), max_size=10))
+def test_numbers_of_several_pages(dtype: type[np.unsignedinteger], pages: list[tuple[int, list[int]]]) -> None:
+    words = np.array([number for _, page in pages for number in page], dtype)
+    num_values = np.array([len(page) for _, page in pages], np.int64)
+    num_items = np.array([items for items, _ in pages], np.int64)
+    out = np.empty(words.size, np.uint32)
+    wrong = [place for place, (items, page) in enumerate(pages) if max(page, default=-1) >= items]
+    found = kernels.number_together(words, num_values, num_items, out)
+    assert found == (wrong[0] if wrong else -1)
+    if not wrong:
+        items = [(place, number) for place, (count, _) in enumerate(pages) for number in range(count)]
+        expected = [(place, number) for place, (_, page) in enumerate(pages) for number in page]
+        assert [items[number] for number in out.tolist()] == expected
