@@ -30,7 +30,7 @@ _BY_VERSION = (
 )
 """Sources of classes that differ between versions of Spark, by whether it has a class."""
 _PACKAGE = "lance"
-_EXTENSIONS = ("Statements", "Functions")
+_EXTENSIONS = ("Statements", "Functions", "TimeTravel")
 _JAVA_VERSION = 8
 
 _log = logging.getLogger(__name__)

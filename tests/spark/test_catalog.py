@@ -502,6 +502,37 @@ def test_versions_of_a_table(versions: Catalog) -> None:
     versions.refuses("INSERT INTO @.t VERSION AS OF 1 VALUES (5)", "")
 
 
+@pytest.mark.parametrize("time", ["current_timestamp()", "date_add(current_date(), 1)", "(SELECT max(now()))"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) FROM {}",
+        "WITH old AS (SELECT * FROM {}) SELECT count(*) FROM old JOIN old USING (id)",
+        "SELECT count(*) FROM lance.`{path}` WHERE id IN (SELECT id FROM {})",
+    ],
+)
+def test_times_that_spark_computes(versions: Catalog, query: str, time: str) -> None:
+    path = versions.path("t")
+    text = query.format(f"lance.`{path}` TIMESTAMP AS OF {time}", path=path)
+    assert versions.sql(text) == [(2,)]
+    versions.sql(f"CREATE TEMPORARY VIEW counted AS {text}")
+    assert versions.sql("SELECT * FROM counted") == [(2,)]
+
+
+def test_times_that_a_new_session_computes(versions: Catalog) -> None:
+    other = versions.spark.newSession()
+    other.conf.set(PLANNER, "true")
+    text = f"SELECT count(*) FROM lance.`{versions.path('t')}` TIMESTAMP AS OF now()"
+    assert other.sql(text).collect() == [(2,)]
+
+
+@pytest.mark.parametrize("time", ["id", "rand()", "absent(1)"])
+def test_times_that_are_none(versions: Catalog, time: str) -> None:
+    message = "cannot refer to any columns|NON_DETERMINISTIC|Cannot resolve routine"
+    with pytest.raises(PySparkException, match=message):
+        versions.spark.sql(f"SELECT * FROM lance.`{versions.path('t')}` TIMESTAMP AS OF {time}")
+
+
 def test_versions_as_options(versions: Catalog) -> None:
     read, table, path = versions.spark.read, f"{versions.name}.db.t", versions.path("t")
     committed = lance_format.dataset(path).versions()[1]["timestamp"].astimezone().isoformat(sep=" ")
