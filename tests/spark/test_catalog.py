@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import lance
@@ -483,6 +484,21 @@ def versions(catalog: Catalog) -> Catalog:
 def test_a_missing_table_is_not_taken_for_files(planner: SparkSession, statement: str) -> None:
     with pytest.raises(PySparkException, match=r"TABLE_OR_VIEW_NOT_FOUND.*lance\.nothing"):
         planner.sql(statement).collect()
+
+
+def test_paths_below_the_home_directory(planner: SparkSession, catalog: Catalog) -> None:
+    absent = rf"{re.escape(str(Path.home()))}/absent/t\.lance"
+    for read in (
+        lambda: planner.read.format("lance").load("~/absent/t.lance"),
+        lambda: planner.sql("SELECT * FROM lance.`~/absent/t.lance`"),
+        lambda: planner.sql("DELETE FROM lance.`~/absent/t.lance`"),
+    ):
+        with pytest.raises(PySparkException, match=f"no Lance table at {absent}"):
+            read()
+    planner.conf.set(f"spark.sql.catalog.{catalog.name}_home", "lance.Catalog")
+    planner.conf.set(f"spark.sql.catalog.{catalog.name}_home.root", "~/absent")
+    with pytest.raises(PySparkException, match=f"is where its name says, at {absent}"):
+        planner.sql(f"CREATE TABLE {catalog.name}_home.t (a INT) LOCATION '/elsewhere'")
 
 
 def test_versions_of_a_table(versions: Catalog) -> None:

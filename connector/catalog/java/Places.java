@@ -28,10 +28,17 @@ abstract class Places {
     this.storage = storage;
   }
 
-  /** A path of this machine in its plain form, or a URI of another storage; for locations as Spark gives them. */
+  /** An absolute path of this machine, or a URI of another storage; for locations as Spark gives them. */
   static String plain(String given) {
     if (isRemote(given)) return given;
-    return new File(new Path(given).toUri().getPath()).getAbsolutePath();
+    String path = new Path(given).toUri().getPath();
+    return new File(path.equals("~") || path.startsWith("~/") ? home() + path.substring(1) : path).getAbsolutePath();
+  }
+
+  /** As for Python. Java takes the home directory of the account, whatever the environment says. */
+  private static String home() {
+    String given = System.getenv("HOME");
+    return given == null || given.isEmpty() ? System.getProperty("user.home") : given;
   }
 
   /** The same for names and roots, where a percent sign in a URI begins the code of a character, as for DataFrames. */
