@@ -80,6 +80,39 @@ def test_several_requests_are_under_way(name: str, s3_server: ObjectServer, prox
     assert sum(together) > 0.7 * len(together)
 
 
+def test_searches_read_partitions_and_parts_at_the_same_time(s3_server: ObjectServer, proxy: Proxy) -> None:
+    uri, options = s3_server.new_root(), s3_server.options
+    vectors = np.random.default_rng(0).random((8000, 8), np.float32)
+    rows = pa.table(
+        {
+            "id": range(8000),
+            "text": [f"text {number % 50}" for number in range(8000)],
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 8),
+        }
+    )
+    table = lance_format.write_dataset(rows.slice(0, 5000), uri, storage_options=options)
+    table.create_index("vector", "IVF_FLAT", num_partitions=20)
+    table.create_scalar_index("text", "INVERTED")
+    table.create_scalar_index("id", "BTREE")
+    for start in range(5000, 8000, 500):
+        table.insert(rows.slice(start, 500))
+        table.optimize.optimize_indices(num_indices_to_merge=0)
+    nearest = {"column": "vector", "q": vectors[7], "k": 3, "nprobes": 20}
+    for search in ({"nearest": nearest}, {"full_text_query": "text"}, {"filter": "id = 77"}):
+        expected = table.to_table([], with_row_id=True, **search)
+        delayed = lance_format.dataset(uri, storage_options={**options, "aws_endpoint": proxy.endpoint})
+        proxy.requests.clear()
+        proxy.latency_seconds = LATENCY_SECONDS
+        try:
+            assert delayed.to_table([], with_row_id=True, **search) == expected
+        finally:
+            proxy.latency_seconds = 0
+        read = sorted(each.arrived for each in proxy.requests if "/_indices/" in each.key and each.method == "GET")
+        assert len(read) >= 14
+        together = [later - earlier < LATENCY_SECONDS / 2 for earlier, later in itertools.pairwise(read)]
+        assert sum(together) > 0.7 * len(together)
+
+
 FAILING: dict[str, Callable[[LanceDataset], object]] = {
     **{name: OPERATIONS[name][1] for name in ("scan", "compact", "BTREE", "ZONEMAP", "INVERTED")},
     "filter": lambda table: table.to_table(filter="id % 7 = 1"),

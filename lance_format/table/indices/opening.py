@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from lance_format.byte_io import RangeReader
+from lance_format.byte_io import ByteRange, RangeReader
 from lance_format.errors import CorruptFileError, DatasetNotFoundError
-from lance_format.file import CHECKSUM_REMEDY, RemovableSource, Verification
+from lance_format.file import CHECKSUM_REMEDY, HeldSource, RemovableSource, Verification
 from lance_format.object_store import ObjectNotFoundError
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.versions.table_version import TableVersion
 
+_HELD_GAPS = 4
 _CURE = "verify with repair=True makes the index again"
 
 
@@ -58,9 +59,9 @@ def opening(table: TableVersion, index: IndexMetadata, name: str) -> Iterator[tu
     size = next((file.size_bytes for file in index.message.files if file.path == name), 0)
     try:
         source = table.store.open_reader(path, size or None)
-        if table.directory.store.is_remote:
-            source = RemovableSource(source, missing)
         try:
+            if table.directory.store.is_remote:
+                source = _held(RemovableSource(source, missing))
             yield source, table.directory.index_verification(index.uuid, name)
         except BaseException:
             source.close()
@@ -71,6 +72,13 @@ def opening(table: TableVersion, index: IndexMetadata, name: str) -> Iterator[tu
         raise error.retold(error.what, path=path) from error
     except ObjectNotFoundError as error:
         raise DatasetNotFoundError(missing) from error
+
+
+def _held(source: RangeReader) -> RangeReader:
+    """Return a file that is read as a whole if that costs less than the requests for its end and for parts of it."""
+    held, size = HeldSource(source), source.size_bytes
+    held.hold([ByteRange(0, size)] if size <= _HELD_GAPS * source.request_shape.gap_bytes else [], size)
+    return held
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ from lance_format.errors import InvalidInputError
 from lance_format.kernels.texts.ranked_lists import NO_ROW, SearchedRows
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.lazy_properties import cached_property
+from lance_format.object_store import map_together
 from lance_format.query import (
     BooleanQuery,
     BoostQuery,
@@ -336,22 +337,27 @@ class _Leaf:
         return addresses[kept], scored.scores[kept]
 
     def _indexed(self) -> Iterator[tuple[Partition, Mapping[str, PostingList]]]:
-        """Yield the partitions that have tokens."""
-        found = zip(self._target.partitions, self._lists, strict=True)
-        yield from ((partition, lists) for partition, lists in found if lists)
+        """Yield the partitions that have tokens; the addresses of their documents are known then."""
+        found = [each for each in zip(self._target.partitions, self._lists, strict=True) if each[1]]
+        table = self._scope.table
+        located = map_together(table.store, lambda each: live_documents(table, each[0]), found)
+        yield from (each for each, _ in zip(found, located, strict=True))
 
     @cached_property
     def _lists(self) -> list[Mapping[str, PostingList]]:
         names = list(dict.fromkeys(token.token for token in (*self._tokens, *self._plain)))
-        return [
-            partition.find_lists(names, self._mean_length, with_positions=self._with_positions)
-            for partition in self._target.partitions
-        ]
+        mean_length = self._mean_length
+
+        def find(partition: Partition) -> Mapping[str, PostingList]:
+            return partition.find_lists(names, mean_length, with_positions=self._with_positions)
+
+        return list(map_together(self._scope.table.store, find, self._target.partitions))
 
     @cached_property
     def _mean_length(self) -> np.float32:
         """The mean length of the documents of the index."""
-        documents = [partition.documents for partition in self._target.partitions]
+        store, partitions = self._scope.table.store, self._target.partitions
+        documents = list(map_together(store, lambda partition: partition.documents, partitions))
         num_documents, num_tokens = sum(x.lengths.size for x in documents), sum(x.num_tokens for x in documents)
         return CorpusStatistics(num_documents, num_tokens).mean_length
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ from lance_format.datatypes import Field
 from lance_format.errors import InvalidInputError, NotSupportedError
 from lance_format.file.columns.field_paths import quoted_path
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.object_store import map_together
 from lance_format.table.format.field_paths import find_field
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.index_metadata import FRAGMENT_REUSE_INDEX, IndexMetadata
@@ -62,7 +64,7 @@ class SearchTarget:
         path = find_field(table.manifest.schema, column)
         check_searchable(path)
         parts = parts_of(table.manifest.indices, path[-1].id)
-        facts = [load_facts(table, index) for index in parts]
+        facts = list(map_together(table.store, functools.partial(load_facts, table), parts))
         rules = [found.rules for found in facts]
         if any(found != rules[0] for found in rules):
             raise NotSupportedError(

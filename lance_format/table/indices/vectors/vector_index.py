@@ -10,6 +10,7 @@ The graphs are not used: partitions are read as a whole. This finds at least wha
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,7 @@ class VectorIndexReader:
         self._table = table
         self._part = index
         self._rows: FileReader | None = None
+        self._opening = threading.Lock()
         key = (index.uuid, INDEX_FILE)
         cached = table.cache.of_indices.get(key)
         try:
@@ -125,7 +127,7 @@ class VectorIndexReader:
             self._rows.close()
 
     def read(self, number: int) -> Partition:
-        """Return a partition, cached.
+        """Return a partition, cached; several threads may do so.
 
         Raises
         ------
@@ -177,9 +179,10 @@ class VectorIndexReader:
         return index_path(self._table, self._part, name)
 
     def _open_rows(self) -> FileReader:
-        if self._rows is None:
-            self._rows = self._open(ROWS_FILE)
-        return self._rows
+        with self._opening:
+            if self._rows is None:
+                self._rows = self._open(ROWS_FILE)
+            return self._rows
 
     def _open(self, name: str) -> FileReader:
         with opening(self._table, self._part, name) as (source, verification):

@@ -9,6 +9,7 @@ file is opened.
 from __future__ import annotations
 
 import collections
+import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -23,6 +24,7 @@ from lance_format.expressions.pruning import ZoneVerdicts, classify, rows_of_zon
 from lance_format.expressions.zones import ZoneStatistics
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.logical_types import JSON
+from lance_format.object_store import map_together
 from lance_format.table.format.fragment_list import FragmentList
 from lance_format.table.format.index_metadata import IndexMetadata
 from lance_format.table.indices.zones.zone_map import ZoneNumbers, Zones, is_ordinary
@@ -248,10 +250,9 @@ def _statistics(
     """Return the statistics of a column for all rows, and the parts they come from; None if there are none."""
     left = np.ones(layout.ids.size, np.bool_)
     parts, used = [], []
-    for index in column.parts:
-        if not np.isin(layout.ids[left], index.covered_ids()).any():
-            continue
-        loaded = load_zones(table, index, column.value_type)
+    covering = [index for index in column.parts if np.isin(layout.ids, index.covered_ids()).any()]
+    load = functools.partial(load_zones, table, value_type=column.value_type)
+    for index, loaded in zip(covering, map_together(table.store, load, covering), strict=True):
         if loaded is None:
             continue
         zones = loaded.of(table, index)

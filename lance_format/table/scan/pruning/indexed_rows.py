@@ -18,6 +18,7 @@ from lance_format.errors import NotSupportedError
 from lance_format.expressions import BoundExpression, FieldPath, columns_of, conjunction, conjuncts
 from lance_format.expressions.pruning import rows_of_zones
 from lance_format.lazy_dataclasses import dataclass
+from lance_format.object_store import map_together
 from lance_format.row_numbers import distinct
 from lance_format.table.format.index_metadata import FRAGMENT_REUSE_INDEX, IndexMetadata
 from lance_format.table.fragments.deletion_file import RowOffsets
@@ -196,15 +197,17 @@ def find_indexed_rows(
     """
     if any(index.name == FRAGMENT_REUSE_INDEX for index in table.manifest.indices):
         return
-    for index in indices:
+
+    def ask(index: IndexMetadata) -> IndexedRows | None:
         places = np.flatnonzero(np.isin(fragment_ids, index.covered_ids()))
         all_rows = int(num_rows[places].sum())
         most_rows = max(all_rows // 64, min(all_rows // 4, _MOST_ROWS), _LEAST_ROWS)
         question = Question(term, value_type, most_rows)
-        if places.size and _USES[kind_of(index)].can_answer(question):
-            found = _ask(table, index, question, fragment_ids[places], num_rows[places])
-            if found is not None:
-                yield found
+        if not places.size or not _USES[kind_of(index)].can_answer(question):
+            return None
+        return _ask(table, index, question, fragment_ids[places], num_rows[places])
+
+    yield from filter(None, map_together(table.store, ask, indices))
 
 
 def _ask(

@@ -7,6 +7,7 @@ Rows that the index does not cover are searched exactly. Distances of rows that 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import math
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from lance_format.errors import NotSupportedError
 from lance_format.lazy_properties import cached_property
+from lance_format.object_store import map_together
 from lance_format.table.format.field_paths import find_field
 from lance_format.table.format.fragment import FragmentMetadata
 from lance_format.table.format.fragment_list import FragmentList
@@ -80,7 +82,7 @@ class IndexSearch:
         for name in dict.fromkeys(index.name for index in mine):
             parts = [index for index in mine if index.name == name]
             try:
-                metrics = {_metric_of(table, part, nearest) for part in parts}
+                metrics = set(map_together(table.store, functools.partial(_metric_of, table, nearest), parts))
             except (NotSupportedError, UnusableError) as error:
                 _LOGGER.info("index %r is not used: %s", name, error)
                 continue
@@ -139,17 +141,19 @@ class IndexSearch:
         wanted = dataclasses.replace(self._nearest, upper=math.nan) if is_refined else self._nearest
         count = self._nearest.k * (self._nearest.refine_factor or 1)
         vector = _unit(self._nearest.queries[query]) if self.metric == "cosine" else self._nearest.queries[query]
-        found = []
-        for part in self._parts:
-            rows = _Rows(self._find_rows, np.intersect1d(fragment_ids, part.covered_ids()), allowed)
+        find_rows = self._find_rows
+
+        def search(part: IndexMetadata) -> Hits:
+            rows = _Rows(find_rows, np.intersect1d(fragment_ids, part.covered_ids()), allowed)
             # Distances that are too large are infinite.
             with (
                 naming(part),
                 VectorIndexReader(self._table, part) as reader,
                 np.errstate(over="ignore", invalid="ignore"),
             ):
-                found.append(self._search_part(reader, vector, NearestRows.of(wanted, count), count, rows))
-        return _united(found).first(count)
+                return self._search_part(reader, vector, NearestRows.of(wanted, count), count, rows)
+
+        return _united(list(map_together(self._table.store, search, self._parts))).first(count)
 
     def _search_part(
         self, reader: VectorIndexReader, vector: Vector, best: NearestRows, count: int, rows: _Rows
@@ -160,9 +164,9 @@ class IndexSearch:
         stop = min(_MINIMUM_NPROBES if self._nearest.minimum_nprobes is None else self._nearest.minimum_nprobes, most)
         start, stop = 0, max(stop, 1)
         while True:
-            measured = []
-            for number in order[start:stop].tolist():
-                partition = reader.read(number)
+            numbers, measured = order[start:stop].tolist(), []
+            read = map_together(self._table.store, reader.read, numbers)
+            for number, partition in zip(numbers, read, strict=True):
                 measured.append((partition.row_ids, measure(reader.index.centroids[number], partition.codes)))
             _add_live(best, measured, rows, count)
             if len(best.hits) >= count or stop >= most:
@@ -246,7 +250,7 @@ def _is_of(index: IndexMetadata, field_id: int) -> bool:
     return index.fields == (field_id,) and bool(index.fragment_ids)
 
 
-def _metric_of(table: TableVersion, part: IndexMetadata, nearest: Nearest) -> str:
+def _metric_of(table: TableVersion, nearest: Nearest, part: IndexMetadata) -> str:
     with naming(part), VectorIndexReader(table, part) as reader:
         if reader.index.dimension != nearest.vector_type.dimension:
             raise UnusableError(f"its vectors have {reader.index.dimension} numbers")
