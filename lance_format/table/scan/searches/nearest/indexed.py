@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.indices.catalog import kind_of
 from lance_format.table.indices.opening import naming
 from lance_format.table.indices.row_finder import RowIds, UnusableError
-from lance_format.table.indices.vectors.vector_index import VECTOR, VectorIndex, VectorIndexReader
+from lance_format.table.indices.vectors.vector_index import VECTOR, Partition, VectorIndex, VectorIndexReader
 from lance_format.table.row_ids.index import row_addresses
 from lance_format.table.scan.options import ScanOptions
 from lance_format.table.scan.searches.nearest.best import Hits, NearestRows
@@ -43,6 +43,7 @@ _FEW_ROWS = 1000
 """Rows that pass a filter whose distances are computed without the index, plus a multiple of those that are wanted."""
 _FEW_PER_ROW = 10
 _GROWTH = 4
+_MOST_PARTS = 8
 
 
 class IndexSearch:
@@ -165,13 +166,18 @@ class IndexSearch:
         start, stop = 0, max(stop, 1)
         while True:
             numbers, measured = order[start:stop].tolist(), []
-            read = map_together(self._table.store, reader.read, numbers)
-            for number, partition in zip(numbers, read, strict=True):
+            for number, partition in zip(numbers, self._read(reader, numbers), strict=True):
                 measured.append((partition.row_ids, measure(reader.index.centroids[number], partition.codes)))
             _add_live(best, measured, rows, count)
             if len(best.hits) >= count or stop >= most:
                 return best.hits
             start, stop = stop, min(2 * stop, most)
+
+    def _read(self, reader: VectorIndexReader, numbers: Sequence[int]) -> Iterator[Partition]:
+        """Read partitions, side by side where a request takes long, unless many parts are read so."""
+        if len(self._parts) > _MOST_PARTS:
+            return map(reader.read, numbers)
+        return map_together(self._table.store, reader.read, numbers)
 
 
 class _Rows:
