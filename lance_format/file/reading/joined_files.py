@@ -35,6 +35,8 @@ _STRETCH_BITS = 44
 _STRETCH_BYTES = 1 << _STRETCH_BITS
 _MOST_BYTES = 64 * 1024 * 1024
 """More rows are not a few: they are in memory twice while those of several files are put together."""
+_LEAST_RANGES = 16
+"""Fewer ranges of a column in each file are better read with those of other columns."""
 _MOST_FILES_AT_ONCE = 16
 """Maximum number of files that are read concurrently, where a request takes long."""
 
@@ -109,6 +111,8 @@ class _JoinedSource:
         """See `lance_format.file.container.joined_reads`."""
         numbers = ranges.offsets >> _STRETCH_BITS
         firsts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+        if len(ranges) < _LEAST_RANGES * len(firsts):
+            return None
         parts = []
         for first, stop in zip(firsts, [*firsts[1:], len(ranges)], strict=True):
             number = int(numbers[first])
