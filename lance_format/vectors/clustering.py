@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lance_format.kernels.jit import read_only
 from lance_format.kernels.vectors.distances import find_nearest
 
 F32 = npt.NDArray[np.float32]
@@ -47,7 +48,7 @@ def nearest_centroids(vectors: F32, centroids: F32, *, by_product: bool = False)
     factor = np.float32(1 if by_product else 2)
     columns = np.ascontiguousarray(centroids.T)
     if len(columns) <= _FEW_NUMBERS:
-        find_nearest(vectors, columns, squares, factor, numbers, distances)
+        find_nearest(read_only(vectors), columns, squares, factor, numbers, distances)
     else:
         step = max(_PRODUCTS // len(centroids), 1)
         for start in range(0, len(vectors), step):
