@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 from lance_format.kernels.jit import instructions
 
+LINE_BYTES = 64
+"""Memory that is fetched at once."""
+
 AHEAD = 16
 """Rows from where memory is fetched to where it is read: as many as arrive together."""
 

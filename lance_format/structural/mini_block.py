@@ -140,7 +140,7 @@ class MiniBlockPage:
 
     @property
     def _has_own_items(self) -> bool:
-        """Whether its values are read by something that it alone has: a dictionary, or symbols."""
+        """True if its values are read by something that it alone has: a dictionary, or symbols."""
         return self._layout.items is not None or isinstance(self._layout.values, FsstDecompressor)
 
     @property

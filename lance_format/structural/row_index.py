@@ -17,7 +17,6 @@ from lance_format.structural.page import DecodedRows, RowSelection
 from lance_format.structural.rep_def import LevelPair
 
 _NO_LEVELS = np.empty(0, np.uint16)
-_NO_REPETITION = "a page of lists has no repetition levels"
 _MISSING_ROWS = "the repetition levels do not have the rows that the repetition index promises"
 
 
@@ -95,10 +94,8 @@ def select_rows(
     CorruptFileError
         If the page has no repetition levels, or lacks rows.
     """
-    if levels.repetition is None:
-        raise CorruptFileError(_NO_REPETITION)
     if isinstance(rows, range):
-        return _select_range(values, levels, levels.repetition, stack, rows, first_rows, chunk_entries, chunks)
+        return _select_range(values, levels, _repetition_of(levels), stack, rows, first_rows, chunk_entries, chunks)
     begins_run = np.diff(chunks, prepend=-1) != 1
     return select_single_rows(values, levels, stack, rows, first_rows[chunks], chunk_entries, begins_run)
 
@@ -130,12 +127,10 @@ def select_single_rows(
     CorruptFileError
         If there are no repetition levels, or rows are missing.
     """
-    if levels.repetition is None:
-        raise CorruptFileError(_NO_REPETITION)
     wanted, positions = np.unique(rows, return_inverse=True)
     entries, ordinals = np.empty((2, wanted.size), np.int64), np.empty((2, wanted.size), np.int64)
     found = kernels.locate_rows(
-        levels.repetition,
+        _repetition_of(levels),
         stack.max_repetition,
         _NO_LEVELS if levels.definition is None else levels.definition,
         stack.max_visible,
@@ -151,6 +146,12 @@ def select_single_rows(
     if values is not None:
         values = values.take(expand_ranges(ordinals[0, positions], ordinals[1, positions]))
     return DecodedRows(values, levels.take(expand_ranges(entries[0, positions], entries[1, positions])), stack)
+
+
+def _repetition_of(levels: LevelPair) -> Levels:
+    if levels.repetition is None:
+        raise CorruptFileError("a page of lists has no repetition levels")
+    return levels.repetition
 
 
 def _select_range(

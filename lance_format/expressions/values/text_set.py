@@ -12,7 +12,7 @@ from lance_format.kernels.columns.text_hashes import SLACK, find_texts, mark_tex
 from lance_format.kernels.jit import read_only
 from lance_format.lazy_properties import cached_property
 from lance_format.list_items import offsets_of
-from lance_format.masks import is_text
+from lance_format.masks import flags_of, is_text
 
 _MIN_CONSTANTS = 64
 """Number of constants from which a set pays off: for fewer, Arrow hashes values faster."""
@@ -83,15 +83,15 @@ class TextSet:
         low, high = np.zeros(len(lower), np.int64), np.full(len(lower), len(ordered))
         while (low < high).any():  # Each range becomes half as long; those that are found stay.
             middle = np.minimum((low + high) // 2, len(ordered) - 1)
-            is_less = _flags(pc.less(ordered.take(pa.array(middle)), least))
+            is_less = flags_of(pc.less(ordered.take(pa.array(middle)), least))
             low, high = (
                 np.where((low < high) & is_less, middle + 1, low),
                 np.where(is_less, high, np.minimum(middle, high)),
             )
         is_there = low < len(ordered)
         found = ordered.take(pa.array(np.minimum(low, len(ordered) - 1)))
-        may_be_in = is_there & _flags(pc.fill_null(pc.less_equal(found, upper), True))
-        is_one = is_there & _flags(pc.fill_null(pc.and_(pc.equal(found, lower), pc.equal(found, upper)), False))
+        may_be_in = is_there & flags_of(pc.fill_null(pc.less_equal(found, upper), True))
+        is_one = is_there & flags_of(pc.fill_null(pc.and_(pc.equal(found, lower), pc.equal(found, upper)), False))
         return may_be_in, ~is_one
 
     @cached_property
@@ -104,7 +104,3 @@ class TextSet:
         """Return which values of the type of the constants are among them; null is not."""
         among = pa.array(self.find(values) >= 0)
         return pc.and_(among, values.is_valid()) if values.null_count else among
-
-
-def _flags(array: pa.BooleanArray) -> npt.NDArray[np.bool_]:
-    return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_format.kernels.jit import kernel
-from lance_format.kernels.prefetch import prefetch
+from lance_format.kernels.prefetch import LINE_BYTES, prefetch
 from lance_format.kernels.words import load_word
 
 U8 = npt.NDArray[np.uint8]
@@ -22,7 +22,6 @@ Mask = npt.NDArray[np.bool_]
 Integers = npt.NDArray[Any]
 
 _AHEAD = 8
-_LINE = 64
 
 
 @kernel
@@ -337,7 +336,7 @@ def find_string_bounds(offsets: Integers, data: U8, valid: Mask, starts: I64, lo
         least_word = np.uint64(0)
         greatest_word = np.uint64(0)
         num_bytes = np.int64(offsets[starts[zone + 1]]) - np.int64(offsets[starts[zone]])
-        is_long = num_bytes > _LINE * (starts[zone + 1] - starts[zone])
+        is_long = num_bytes > LINE_BYTES * (starts[zone + 1] - starts[zone])
         for index in range(starts[zone], starts[zone + 1]):
             if valid.size and not valid[index]:
                 continue

@@ -20,7 +20,7 @@ from lance_format.kernels.byte_strings import (
     last_bytes,
 )
 from lance_format.kernels.jit import kernel
-from lance_format.kernels.prefetch import prefetch
+from lance_format.kernels.prefetch import LINE_BYTES, prefetch
 from lance_format.kernels.words import copy_bytes, load_word, mix, run_end, store_word
 
 U8 = npt.NDArray[np.uint8]
@@ -45,7 +45,6 @@ _HALF = np.uint64(32)
 _LONG = 128
 _FEW = 64
 _AHEAD = np.uint64(4)
-_LINE = 64
 
 
 @kernel
@@ -189,7 +188,7 @@ def index_bytes(
         first, last = first_bytes(data, start, size), last_bytes(data, start, size)
         if ends and size > ENDS:  # The processor does not foresee that only the ends of the next are read at first.
             boundary = np.int64(offsets[min(position + _AHEAD, last_position)])
-            prefetch(data, boundary - _LINE)
+            prefetch(data, boundary - LINE_BYTES)
             prefetch(data, boundary)
             value = hash_ends(first, last, data, start, size)
         else:

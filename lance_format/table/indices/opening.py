@@ -76,8 +76,8 @@ def opening(table: TableVersion, index: IndexMetadata, name: str) -> Iterator[tu
 
 def _held(source: RangeReader) -> RangeReader:
     """Return a file that is read as a whole if that costs less than the requests for its end and for parts of it."""
-    held, size = HeldSource(source), source.size_bytes
-    held.hold([ByteRange(0, size)] if size <= _HELD_GAPS * source.request_shape.gap_bytes else [], size)
+    held = HeldSource(source)
+    held.hold([ByteRange(0, source.size_bytes)], _HELD_GAPS * source.request_shape.gap_bytes)
     return held
 
 

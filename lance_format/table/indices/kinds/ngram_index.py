@@ -175,8 +175,7 @@ def _load_tokens(table: TableVersion, index: IndexMetadata, file: IndexFile) -> 
         return cached
     if file.num_rows > NUM_TOKENS:
         raise CorruptFileError(f"{file.num_rows} tokens; there are at most {NUM_TOKENS}", path=file.path)
-    parts = [batch.column("tokens") for batch in file.read(0, file.num_rows, ["tokens"])]
-    tokens = pa.concat_arrays([pa.array([], pa.uint32()), *parts])
+    tokens = file.read_column("tokens")
     if tokens.null_count:
         raise CorruptFileError("a token is null", path=file.path)
     numbers = tokens.to_numpy().astype(np.int64)
