@@ -55,6 +55,9 @@ _MOST_SAMPLE_BYTES = 32 * 1024
 _SAMPLED_PART = 8  # Training takes longer than encoding as many bytes.
 _MAX_SAMPLE_PIECE = 512
 _MOST_OF_SAMPLE = 0.95
+_SAMPLED_CODES = 4096
+_ROOM = 1.06
+_LEAST_ROOM = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,13 @@ class SymbolTable:
         table = header + self.symbols[:count].astype("<u8").tobytes() + self.lengths[:count].tobytes()
         return table.ljust(_TABLE_BYTES, b"\0")
 
+    def _likely_bytes(self, values: VariableWidthBlock) -> int:
+        """Return somewhat more than the bytes that values probably have, of which all could be the longest symbols."""
+        codes = values.data[int(values.offsets[0]) : int(values.offsets[-1])]
+        sample = codes[:: codes.size // _SAMPLED_CODES + 1]
+        lengths = np.maximum(self.lengths, 1)  # An escape and the byte after it count as at least one.
+        return int(codes.size * lengths[sample].mean() * _ROOM) + _LEAST_ROOM if codes.size else _LEAST_ROOM
+
     def decode(self, values: VariableWidthBlock) -> VariableWidthBlock:
         """Decompress values.
 
@@ -114,16 +124,17 @@ class SymbolTable:
         if not self.is_used:
             return values
         longest = max(int(self.lengths.max()), 1)
-        room = values.size_bytes * longest + kernels.SLACK
-        out = np.empty(room, np.uint8)
-        wide = values.bits_per_offset == 64 or room > MAX_INT32
-        offsets = empty(values.num_values + 1, np.int64 if wide else np.int32)
-        size = kernels.decode(values.data, values.offsets, self.symbols, self.lengths, out, offsets)
+        most = values.size_bytes * longest + kernels.SLACK
+        wide = values.bits_per_offset == 64 or most > MAX_INT32
+        for room in (min(self._likely_bytes(values), most), most):
+            out = empty(room, np.uint8)
+            offsets = empty(values.num_values + 1, np.int64 if wide else np.int32)
+            size = kernels.decode(values.data, values.offsets, self.symbols, self.lengths, longest, out, offsets)
+            if size != kernels.NO_ROOM:
+                break
         if size < 0:
             raise CorruptFileError(f"FSST value {-1 - size} has a code without a symbol or ends within an escape")
-        # Nothing else refers to it, so its untouched pages are returned.
-        out.resize(size, refcheck=False)
-        return VariableWidthBlock(out, offsets)
+        return VariableWidthBlock(out[:size], offsets)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,17 @@ def test_golden_bytes() -> None:
     assert blocks.values_of(found) == [b"abcd12345678", b"", b"zabc", b"\xff"]
 
 
+def test_values_that_a_sample_thinks_short_come_back() -> None:
+    codes = np.zeros(100_000, np.uint8)
+    codes[:: codes.size // 4096 + 1] = 1  # What is sampled.
+    table = _table([b"longest!", b"s"])
+    offsets = np.append(np.arange(0, codes.size, 1000), codes.size).astype(np.int32)
+    found = table.decode(VariableWidthBlock(codes, offsets))
+    expected = codes.tobytes().replace(b"\0", b"longest!").replace(b"\1", b"s")
+    assert found.data.tobytes() == expected
+    assert int(found.offsets[-1]) == len(expected)
+
+
 def test_a_table_that_is_not_used_changes_nothing() -> None:
     block = blocks.byte_strings(10, "small", 0)
     assert _table([], is_used=False).decode(block) is block

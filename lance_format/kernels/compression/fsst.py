@@ -29,6 +29,9 @@ SLACK = 8
 """Number of bytes read beyond the end of the input of `encode`, and written beyond the end of the output of `decode`.
 """
 
+NO_ROOM = np.iinfo(np.int64).min
+"""What `decode` returns if the output might be too small."""
+
 HASH_SLOTS = 2048
 """Slots of the table of symbols of three bytes and more."""
 
@@ -42,6 +45,12 @@ _HIGH_BITS = np.uint64(0x8080808080808080)
 _GROUP_VALUES = 128
 _GROUP_CODES = 8192
 _WITHIN = np.uint32(0xFFFFFFFF)
+
+
+@kernel
+def _has_escape(codes: np.uint64) -> bool:
+    """Return whether one of eight codes is an escape."""
+    return (~codes - _LOW_BITS) & codes & _HIGH_BITS != np.uint64(0)
 
 
 @kernel
@@ -63,6 +72,18 @@ def _decode_values(
         end = np.uint64(offsets[value + np.uint64(1)])
         known = True
         while position < end:
+            if position + _WORD <= end:
+                codes = load_word(data, np.int64(position))
+                if not _has_escape(codes):
+                    for _ in range(_WORD):
+                        code = codes & np.uint64(0xFF)
+                        codes >>= _WORD
+                        length = lengths[code]
+                        store_word(out, np.int64(target), symbols[code])
+                        known &= length != 0
+                        target += np.uint64(length)
+                    position += _WORD
+                    continue
             code = np.uint64(data[position])
             if code != np.uint64(ESCAPE):
                 length = lengths[code]
@@ -101,8 +122,7 @@ def _decode_group(
     while position < end:
         if position + _WORD <= end:
             codes = load_word(data, np.int64(position))
-            inverse = ~codes
-            if (inverse - _LOW_BITS) & codes & _HIGH_BITS == np.uint64(0):  # None of the eight is an escape.
+            if not _has_escape(codes):
                 for index in range(_WORD):
                     code = codes & np.uint64(0xFF)
                     codes >>= _WORD
@@ -133,7 +153,7 @@ def _decode_group(
 
 
 @allocating_kernel
-def decode(data: U8, offsets: Words, symbols: U64, lengths: U8, out: U8, out_offsets: Words) -> int:
+def decode(data: U8, offsets: Words, symbols: U64, lengths: U8, longest: int, out: U8, out_offsets: Words) -> int:
     """Decode values.
 
     Short values are decoded in groups, and their ends are looked up afterwards: the processor mispredicts the end of a
@@ -150,14 +170,17 @@ def decode(data: U8, offsets: Words, symbols: U64, lengths: U8, out: U8, out_off
     lengths : uint8[256]
         The bytes of each symbol, 0 for codes without a symbol.
     out : uint8[…]
-        Set to the values. It has room for the longest symbol per code, and for `SLACK` bytes more.
+        Set to the values.
+    longest : int
+        The length of the longest symbol; at least 1.
     out_offsets : integer[num_values + 1]
         Set to the byte offsets of the values within `out`; the first is 0.
 
     Returns
     -------
     int
-        The number of bytes, or -1 - the index of the first value that has an unknown code or ends within an escape.
+        The number of bytes; -1 - the index of the first value that has an unknown code or ends within an escape; or
+        `NO_ROOM` if the rest might not fit into `out`, which needs `SLACK` bytes and `longest` per code to be sure.
     """
     ends = np.empty(_GROUP_CODES + 2, np.uint32)
     written = np.int64(0)
@@ -166,7 +189,13 @@ def decode(data: U8, offsets: Words, symbols: U64, lengths: U8, out: U8, out_off
     while first < offsets.size - 1:
         last = min(first + _GROUP_VALUES, offsets.size - 1)
         end = np.int64(-1)
-        if np.int64(offsets[last]) - np.int64(offsets[first]) <= _GROUP_CODES:
+        codes = np.int64(offsets[last]) - np.int64(offsets[first])
+        while written + codes * longest + SLACK > out.size:
+            if last - first == 1:
+                return NO_ROOM
+            last = (first + last) // 2
+            codes = np.int64(offsets[last]) - np.int64(offsets[first])
+        if codes <= _GROUP_CODES:
             end = _decode_group(data, offsets, first, last, symbols, lengths, out, written, ends)
         within = False
         if end >= 0:

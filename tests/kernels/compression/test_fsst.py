@@ -58,9 +58,49 @@ def test_any_symbols_encode_any_values(values: list[bytes], symbols: list[bytes]
         assert _decode(out[ends[index] : ends[index + 1]].tobytes(), symbols) == value
     back = np.empty(size * 8 + fsst.SLACK, np.uint8)
     back_ends = np.empty_like(offsets)
-    assert fsst.decode(out[:size], ends, words, lengths, back, back_ends) == offsets[-1]
+    assert fsst.decode(out[:size], ends, words, lengths, 8, back, back_ends) == offsets[-1]
     np.testing.assert_array_equal(back_ends, offsets)
     assert back[: offsets[-1]].tobytes() == b"".join(values)
+
+
+@given(
+    sizes=st.lists(st.integers(0, 12) | st.integers(60, 2000), min_size=1, max_size=300),
+    escapes=st.sampled_from([0.0, 0.001, 0.3]),
+    room=st.floats(0, 1.2),
+    seed=blocks.seeds,
+)
+def test_decoding_fills_its_room_or_says_that_it_is_too_small(
+    sizes: list[int], escapes: float, room: float, seed: int
+) -> None:
+    symbols = [b"a", b"bc", b"def", b"ghijklmn"]
+    words, lengths, *_ = _tables(symbols)
+    rng = np.random.default_rng(seed)
+    values = [_codes(rng, size, escapes) for size in sizes]
+    expected = [_decode(value, symbols) for value in values]
+    codes = np.frombuffer(b"".join(values), np.uint8)
+    offsets = np.cumsum([0, *map(len, values)])
+    size = sum(map(len, expected))
+    out = np.empty(int(room * size) + fsst.SLACK, np.uint8)
+    guard = np.full(64, 7, np.uint8)
+    whole = np.concatenate([out, guard])
+    ends = np.empty_like(offsets)
+    found = fsst.decode(codes, offsets, words, lengths, 8, whole[: out.size], ends)
+    assert (whole[out.size :] == 7).all()
+    if found == fsst.NO_ROOM:
+        assert size > out.size - fsst.SLACK - 8 * max(map(len, values))
+        return
+    assert found == size
+    assert whole[:size].tobytes() == b"".join(expected)
+    np.testing.assert_array_equal(ends, np.cumsum([0, *map(len, expected)]))
+
+
+def _codes(rng: np.random.Generator, size: int, escapes: float) -> bytes:
+    """Return codes of four symbols, some of them escapes before any byte."""
+    codes = rng.integers(0, 4, size).astype(np.uint8)
+    escaped = np.flatnonzero(rng.random(size) < escapes)[::2]
+    escaped = escaped[escaped + 1 < size]
+    codes[escaped], codes[escaped + 1] = fsst.ESCAPE, rng.integers(0, 255, escaped.size)
+    return codes.tobytes()
 
 
 @pytest.mark.slow
