@@ -317,13 +317,26 @@ def _compare(
     print(f"geometric mean of ratios: {ratio:.2f} of Parquet's time")
 
 
+def _asking(spark: SparkSession, directory: Path, tables: Mapping[str, str]) -> Callable[[str, str], DataFrame]:
+    """Return a function that makes the query of a text, of the tables of a contestant, which are loaded once."""
+    frames = {
+        (contestant, view): _load(spark, directory, name, contestant)
+        for contestant in ("lance", "parquet")
+        for view, name in tables.items()
+    }
+
+    def make(contestant: str, text: str) -> DataFrame:
+        for view in tables:
+            frames[contestant, view].createOrReplaceTempView(view)
+        return spark.sql(text)
+
+    return make
+
+
 def _run_groups(spark: SparkSession, directory: Path, num_rows: int, rounds: int) -> None:
     _save(_groups(spark, num_rows), directory, "groups")
 
-    def make(contestant: str, text: str) -> DataFrame:
-        _load(spark, directory, "groups", contestant).createOrReplaceTempView("t")
-        return spark.sql(text)
-
+    make = _asking(spark, directory, {"t": "groups"})
     print(f"\ngroups of {num_rows:,} rows")
     _compare(make, _GROUP_QUERIES, rounds, unchecked=frozenset({"q10"}))
 
@@ -331,10 +344,7 @@ def _run_groups(spark: SparkSession, directory: Path, num_rows: int, rounds: int
 def _run_clicks(spark: SparkSession, directory: Path, num_rows: int, rounds: int) -> None:
     _save(_clicks(spark, num_rows), directory, "clicks")
 
-    def make(contestant: str, text: str) -> DataFrame:
-        _load(spark, directory, "clicks", contestant).createOrReplaceTempView("views")
-        return spark.sql(text)
-
+    make = _asking(spark, directory, {"views": "clicks"})
     print(f"\n{num_rows:,} page views")
     _compare(make, _texts_of("clicks.sql"), rounds)
 
@@ -353,11 +363,7 @@ def _run_tpch(spark: SparkSession, directory: Path, scale_factor: float, shuffle
         rows = spark.read.parquet(f"{generated}/{table}.parquet")
         _save(rows.orderBy(rand(1)) if shuffled else rows, directory, f"{prefix}-{table}")
 
-    def make(contestant: str, text: str) -> DataFrame:
-        for table in _TPCH_TABLES:
-            _load(spark, directory, f"{prefix}-{table}", contestant).createOrReplaceTempView(table)
-        return spark.sql(text)
-
+    make = _asking(spark, directory, {table: f"{prefix}-{table}" for table in _TPCH_TABLES})
     print(f"\nTPC-H at scale factor {scale_factor}, rows {'shuffled' if shuffled else 'in order'}")
     _compare(make, _texts_of("tpch.sql"), rounds)
 

@@ -21,6 +21,7 @@ option                   value
 `__lance.predicate`      the predicate on rows, as `connector.read.predicates` describes
 `__lance.sample`         the predicate that draws a sample of the rows
 `__lance.runtime`        another predicate, which Spark found while it ran the query
+`__lance.keys`           columns of which only some keys are wanted, and the scans of these; see `connector.read.keys`
 `__lance.replaced`       the predicate on the rows of that version that a write replaces
 `__lance.limit`          the number of rows that suffice: of all partitions together without a filter, else of each
 `__lance.offset`         the number of these rows that are skipped; only without a filter
@@ -60,6 +61,7 @@ SNAPSHOT = "__lance.snapshot"
 PREDICATE = "__lance.predicate"
 SAMPLE = "__lance.sample"
 RUNTIME = "__lance.runtime"
+KEYS = "__lance.keys"
 REPLACED = "__lance.replaced"
 LIMIT = "__lance.limit"
 OFFSET = "__lance.offset"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from connector.protocol import (
     AGGREGATES,
     FIRST,
+    KEYS,
     LIMIT,
     OFFSET,
     ORDER,
@@ -17,6 +18,7 @@ from connector.protocol import (
     SAMPLE,
     SNAPSHOT,
 )
+from connector.read.keys import OpenReader, parse_keys
 from connector.read.predicates import parse_predicate
 from lance_format import ColumnOrdering, LanceDataset
 from lance_format.expressions import Expression, conjunction
@@ -63,7 +65,9 @@ class Pushed:
     first: str | None = None
 
     @classmethod
-    def parse(cls, options: Mapping[str, str], open_table: Callable[[], LanceDataset]) -> Pushed:
+    def parse(
+        cls, options: Mapping[str, str], open_table: Callable[[], LanceDataset], open_reader: OpenReader
+    ) -> Pushed:
         """Parse the pushed parts from options.
 
         Parameters
@@ -72,12 +76,16 @@ class Pushed:
             Names in any case.
         open_table : callable
             Returns the version of the table that is read, in which conditions on texts are searched for.
+        open_reader : callable
+            Plans the read of another table, whose keys are wanted.
         """
         given = {name.lower(): value for name, value in options.items()}
         limit, parallelism = (given.get(name) for name in (LIMIT, PARALLELISM))
         terms = tuple(
             parse_predicate(given[name], open_table) for name in (SAMPLE, PREDICATE, RUNTIME) if name in given
         )
+        if KEYS in given:
+            terms += tuple(parse_keys(given[KEYS], open_reader))
         return cls(
             read_snapshot(given),
             conjunction(terms) if terms else None,

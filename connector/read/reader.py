@@ -92,7 +92,7 @@ class LanceReader(DataSourceReader):
         self._sizes = {"min_tasks": pushed.parallelism or _DEFAULT_PARALLELISM}
         if options.split_size_bytes is not None:
             self._sizes["split_size_bytes"] = options.split_size_bytes
-        self._scanner(dataset)  # Raises the errors of a filter here.
+        self._planned = self._scanner(dataset)  # Raises the errors of a filter here.
 
     def _readable(self, dataset: LanceDataset) -> pa.Schema:
         """Return the columns that can be read."""
@@ -116,9 +116,13 @@ class LanceReader(DataSourceReader):
         return open_at(self._options, self._path, self._version)
 
     @cached_property
+    def _planned(self) -> LanceScanner:
+        return self._scanner(self._dataset)
+
+    @cached_property
     def tasks(self) -> list[ScanTask]:
         """The tasks of the scan."""
-        return self._scanner(self._dataset).plan_tasks(**self._sizes)
+        return self._planned.plan_tasks(**self._sizes)
 
     def sample(self) -> tuple[int, int]:
         """Return how many rows of a sample were read, and how many of these pass the filter.
@@ -139,7 +143,7 @@ class LanceReader(DataSourceReader):
         return sample.num_rows, sum(batch.num_rows for batch in scanner.read_task(sample))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_dataset", "tasks")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_dataset", "_planned", "tasks")}
 
     @told_briefly
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
@@ -162,7 +166,7 @@ class LanceReader(DataSourceReader):
                     f"version {self._version} of {self._path} has no fragment {fragment_id} any more: "
                     "the table was replaced while it was read; run the query again"
                 )
-        for batch in self._read_task(self._scanner(dataset), partition.task):
+        for batch in self._read_task(self._planned, partition.task):
             for part in split(batch, self._batch_rows):
                 yield self._exchanged(part, schema)
 

@@ -350,7 +350,11 @@ class LanceDataSource(DataSource):
         check_stream(self._parsed_options, schema)
 
     def _pushed(self) -> Pushed:
-        return Pushed.parse(self.options, lambda: open_at(self._parsed_options, *self._seen()))
+        return Pushed.parse(
+            self.options,
+            lambda: open_at(self._parsed_options, *self._seen()),
+            lambda options, schema: type(self)(options).reader(schema),
+        )
 
     def _seen(self) -> tuple[str, int]:
         """Return the version that Spark has seen, or fix it now."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import re
+import shutil
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +17,10 @@ from pyspark.sql import SparkSession
 from tests.spark.conftest import append, load, planning
 
 SETTING = "spark.lance.planner.runtimeFilters.enabled"
+DRIVER = "spark.lance.planner.runtimeFilters.driver"
+PARTS = re.compile(r"parts\.lance version \d+, reads")
+"""A scan of the parts, not of the sales whose parts are among these."""
+
 NUM_QUERIES = 10
 KEYS = ("k", "i", "t", "d", "x", "day")
 """Columns of every table: a number, a smaller one, a string, a decimal, a floating-point number and a day."""
@@ -177,28 +182,36 @@ def rows(spark: SparkSession, query: str, settings: dict[str, str]) -> list[str]
         return sorted(map(repr, spark.sql(query).collect()))
 
 
-def check(spark: SparkSession, tables: list[str], seed: int) -> int:
-    """Compare a query with and without filters; return how many filters there are."""
+def check(spark: SparkSession, tables: list[str], seed: int) -> tuple[int, int]:
+    """Compare a query with and without filters; return of how many Spark and the driver find the keys."""
     rng = random.Random(seed)
     query = Queries(rng, tables).make()
     settings = {name: rng.choice(values) for name, values in SETTINGS.items()} | NOT_COMPILED
     with planning(spark):
         expected = rows(spark, query, {**settings, SETTING: "false"})
-        found = rows(spark, query, {**settings, SETTING: "always"})
-        assert found == expected, (seed, query, settings)
-        with using(spark, {**settings, SETTING: "always"}):
-            return len(re.findall("dynamicpruning", spark.sql(query)._jdf.queryExecution().optimizedPlan().toString()))
+        counts = []
+        for driver, sign in (("false", "dynamicpruning"), ("true", r" IN \w+ of ")):
+            chosen = {**settings, SETTING: "always", DRIVER: driver}
+            assert rows(spark, query, chosen) == expected, (seed, query, chosen)
+            with using(spark, chosen):
+                plan = spark.sql(query)._jdf.queryExecution().executedPlan().toString()
+            counts.append(len(re.findall(sign, plan)))
+        return counts[0], counts[1]
 
 
 def test_random_joins(spark: SparkSession, tables: list[str]) -> None:
-    num_filters = [check(spark, tables, seed) for seed in range(NUM_QUERIES)]
-    assert sum(map(bool, num_filters)) > NUM_QUERIES // 3
+    counts = [check(spark, tables, seed) for seed in range(NUM_QUERIES)]
+    by_spark, by_driver = (sum(map(bool, found)) for found in zip(*counts, strict=True))
+    assert by_spark > NUM_QUERIES // 3
+    assert by_driver > NUM_QUERIES // 5
 
 
 @pytest.mark.nightly
 def test_many_random_joins(spark: SparkSession, tables: list[str]) -> None:
-    num_filters = [check(spark, tables, 1000 + seed) for seed in range(40 * NUM_QUERIES)]
-    assert sum(map(bool, num_filters)) > 15 * NUM_QUERIES
+    counts = [check(spark, tables, 1000 + seed) for seed in range(40 * NUM_QUERIES)]
+    by_spark, by_driver = (sum(map(bool, found)) for found in zip(*counts, strict=True))
+    assert by_spark > 15 * NUM_QUERIES
+    assert by_driver > 8 * NUM_QUERIES
 
 
 class TestFilters:
@@ -209,24 +222,26 @@ class TestFilters:
         load(planner, path).createOrReplaceTempView("joined_sales")
         return "joined_sales"
 
-    def scanned(self, spark: SparkSession, query: str) -> tuple[int, int]:
+    def scanned(self, spark: SparkSession, query: str, driver: str) -> tuple[int, int]:
         """Return how many rows a query has, and how many rows of the sales its scan returned."""
         frame = spark.sql(query)
         found = len(frame.collect())
         plan = frame._jdf.queryExecution().executedPlan().toString().partition("Initial Plan")[0]
-        (line,) = {line for line in plan.split("\n") if "BatchScan" in line and "parts.lance" not in line}
-        assert "RuntimeFilters: [dynamicpruningexpression(part" in line
+        (line,) = {line for line in plan.split("\n") if "BatchScan" in line and not PARTS.search(line)}
+        expected = "keys: [part IN id of " if driver == "true" else "RuntimeFilters: [dynamicpruningexpression(part"
+        assert expected in line
         metrics = spark._jsparkSession.sharedState().statusStore()  # type: ignore[attr-defined]
         spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()  # type: ignore[attr-defined]
         last = metrics.executionsList().last()
         graph = metrics.planGraph(last.executionId()).allNodes()
         nodes = [graph.apply(index) for index in range(graph.size())]
-        (scan,) = [node for node in nodes if node.name().startswith("BatchScan") and "parts.lance" not in node.desc()]
+        (scan,) = [node for node in nodes if node.name().startswith("BatchScan") and not PARTS.search(node.desc())]
         ids = [scan.metrics().apply(index) for index in range(scan.metrics().size())]
         (rows,) = [metric.accumulatorId() for metric in ids if metric.name() == "number of output rows"]
         return found, int(metrics.executionMetrics(last.executionId()).apply(rows).replace(",", ""))
 
     @pytest.mark.slow
+    @pytest.mark.parametrize("driver", ["true", "false"])
     @pytest.mark.parametrize("broadcast", ["-1", "10MB"])
     @pytest.mark.parametrize(
         ("query", "expected"),
@@ -244,16 +259,16 @@ class TestFilters:
         ids=["inner", "semi", "outer", "anti", "below groups"],
     )
     def test_rows_without_a_key_stay_in_the_tasks(
-        self, planner: SparkSession, sales: str, tmp_path: Path, query: str, expected: int, broadcast: str
+        self, planner: SparkSession, sales: str, tmp_path: Path, query: str, expected: int, broadcast: str, driver: str
     ) -> None:
         append(planner.range(600).selectExpr("id", "-id AS kind"), str(tmp_path / "parts.lance"))
         load(planner, str(tmp_path / "parts.lance")).createOrReplaceTempView("joined_parts")
-        settings = {SETTING: "always", "spark.sql.autoBroadcastJoinThreshold": broadcast}
+        settings = {SETTING: "always", DRIVER: driver, "spark.sql.autoBroadcastJoinThreshold": broadcast}
         text = query.format(sales=sales)
         with using(planner, {**settings, SETTING: "false"}):
             num_rows = planner.sql(text).count()
         with using(planner, settings):
-            assert self.scanned(planner, text) == (num_rows, expected)
+            assert self.scanned(planner, text, driver) == (num_rows, expected)
 
     @pytest.mark.slow
     def test_too_many_keys(self, planner: SparkSession, path: str, tmp_path: Path) -> None:
@@ -264,7 +279,57 @@ class TestFilters:
         load(planner, path).createOrReplaceTempView("joined_sales")
         query = "SELECT sale FROM joined_sales JOIN (SELECT id FROM joined_parts WHERE kind <> -5) ON part = id"
         with using(planner, {SETTING: "always", "spark.sql.autoBroadcastJoinThreshold": "-1"}):
-            assert self.scanned(planner, query) == (599_999, 700_000)
+            assert self.scanned(planner, query, "false") == (599_999, 700_000)
+
+    def test_keys_of_keys(self, planner: SparkSession, sales: str, tmp_path: Path) -> None:
+        """The driver reads those of the regions first, then those of the parts in these."""
+        append(planner.range(400).selectExpr("id", "id % 20 AS region"), str(tmp_path / "parts.lance"))
+        append(planner.range(20).selectExpr("id AS region", "-id AS kind"), str(tmp_path / "regions.lance"))
+        for name in ("parts", "regions"):
+            load(planner, str(tmp_path / f"{name}.lance")).createOrReplaceTempView(f"joined_{name}")
+        query = (
+            f"SELECT sale FROM {sales} JOIN (SELECT id, region FROM joined_parts) ON part = id"
+            " JOIN (SELECT region r FROM joined_regions WHERE kind = -7) ON region = r"
+        )
+        with using(planner, {SETTING: "always"}):
+            frame = planner.sql(query)
+            assert len(frame.collect()) == 200
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+        assert "keys: [part IN id of " in plan
+        assert "keys: [region IN region of " in plan
+        assert "dynamicpruning" not in plan
+
+    def test_the_keys_are_those_of_the_version_that_the_query_reads(
+        self, planner: SparkSession, sales: str, tmp_path: Path
+    ) -> None:
+        """A table that is made anew has the same number of its version."""
+        path = str(tmp_path / "parts.lance")
+        query = f"SELECT sale FROM {sales} JOIN (SELECT id FROM joined_parts WHERE kind = 1) ON part = id"
+        with using(planner, {SETTING: "always"}):
+            for wanted in (3, 5, 7):
+                shutil.rmtree(path, ignore_errors=True)
+                append(planner.range(600).selectExpr("id", f"int(id = {wanted}) AS kind"), path)
+                load(planner, path).createOrReplaceTempView("joined_parts")
+                assert {row.sale % 400 for row in planner.sql(query).collect()} == {wanted}
+                load(planner, path).createOrReplaceTempView("joined_parts")
+                assert planner.sql(query).count() == 10
+
+    def test_keys_that_cannot_be_read_are_left_to_the_query(
+        self, planner: SparkSession, sales: str, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "parts.lance"
+        append(planner.range(0, 600, 1, 1).selectExpr("id", "-id AS kind"), str(path))
+        load(planner, str(path)).createOrReplaceTempView("joined_parts")
+        query = f"SELECT sale FROM {sales} JOIN (SELECT id FROM joined_parts WHERE kind > -3) ON part = id"
+        (data,) = (path / "data").iterdir()
+        data.rename(tmp_path / "elsewhere")
+        with using(planner, {SETTING: "always"}):
+            frame = planner.sql(query)
+            assert "keys: [part IN id of " in frame._jdf.queryExecution().executedPlan().toString()
+            with pytest.raises(Exception, match=re.escape(data.name)):
+                frame.collect()
+            (tmp_path / "elsewhere").rename(data)
+            assert len(planner.sql(query).collect()) == 30
 
     def test_small_tables_are_not_worth_it(self, planner: SparkSession, sales: str) -> None:
         query = f"SELECT a.sale FROM {sales} a JOIN {sales} b ON a.part = b.sale WHERE b.part = 3"
@@ -300,7 +365,7 @@ class TestFilters:
             load(planner, str(tmp_path / f"{name}.lance")).createOrReplaceTempView(f"joined_{name}")
         query = f"""SELECT sale FROM {sales} JOIN joined_parts ON part = id
             WHERE kind > -3 AND sale NOT IN (SELECT lost FROM joined_losses WHERE why LIKE '%a%b%')"""
-        with using(planner, {SETTING: "always"}):
+        with using(planner, {SETTING: "always", DRIVER: "false"}):
             frame = planner.sql(query)
             assert len(frame.collect()) == 30
         plan = frame._jdf.queryExecution().executedPlan().toString()

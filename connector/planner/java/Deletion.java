@@ -1,13 +1,11 @@
 package lance;
 
-import java.util.HashSet;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
-import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 
@@ -38,16 +36,10 @@ final class Deletion {
 
   static boolean suits(Predicate[] predicates, StructType schema, Facts facts) {
     Predicates encoder = new Predicates(facts);
-    Set names = new HashSet();
-    for (int i = 0; i < predicates.length; i++) {
-      if (encoder.encode(predicates[i]) == null) return false;
-      NamedReference[] columns = predicates[i].references();
-      for (int j = 0; j < columns.length; j++) names.add(columns[j].fieldNames()[0]);
-    }
-    StructType read = new StructType();
-    StructField[] fields = schema.fields();
-    for (int i = 0; i < fields.length; i++) if (names.contains(fields[i].name())) read = read.add(fields[i]);
-    return names.isEmpty() || facts.sizeInBytes(read) <= facts.jobBytes();
+    for (int i = 0; i < predicates.length; i++) if (encoder.encode(predicates[i]) == null) return false;
+    Set names = Predicates.columns(predicates);
+    names.retainAll(Arrays.asList(schema.fieldNames()));
+    return names.isEmpty() || facts.sizeInBytes(names) <= facts.jobBytes();
   }
 
   static void run(Predicate[] predicates, StructType schema, Map options, Facts facts) {

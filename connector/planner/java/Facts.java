@@ -1,12 +1,14 @@
 package lance;
 
+import java.util.Arrays;
+import java.util.Collection;
 import java.util.HashSet;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** Facts that Python knows about a version of a table; options name the version. */
@@ -60,12 +62,14 @@ final class Facts {
   boolean hasUpdates() { return Boolean.TRUE.equals(answer.get("updates")); }
 
   /** Approximate size in bytes of the columns of a schema. */
-  long sizeInBytes(StructType columns) {
+  long sizeInBytes(StructType columns) { return sizeInBytes(Arrays.asList(columns.fieldNames())); }
+
+  /** Approximate size in bytes of columns. */
+  long sizeInBytes(Collection names) {
     Map sizes = (Map) answer.get("sizes");
     long total = 8 * rows();
-    StructField[] fields = columns.fields();
-    for (int i = 0; i < fields.length; i++) {
-      Number size = (Number) sizes.get(fields[i].name());
+    for (Iterator all = names.iterator(); all.hasNext(); ) {
+      Number size = (Number) sizes.get(all.next());
       total += size == null ? 8 * rows() : size.longValue();
     }
     return Math.max(total, 1);

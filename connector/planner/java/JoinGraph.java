@@ -75,7 +75,7 @@ final class JoinGraph {
     Place target = target(side, (AttributeReference) key);
     Place source = target == null ? null : source(other, (AttributeReference) otherKey);
     if (source == null || source.input == target.input) return;
-    target.isShuffled |= !Joins.isBroadcast(other);
+    target.isShuffled |= !mayBroadcast || !Joins.isBroadcast(other);
     source.input.edges.add(new Edge(source, target, mayBroadcast ? other : null, otherKeys, position));
   }
 
@@ -197,6 +197,8 @@ final class Edge {
   final int position;
   /** Whether the keys are queried, rather than taken from a broadcast. */
   boolean isQueried;
+  /** Whether the driver reads the keys itself, while it plans the scan of the target. */
+  boolean isRead;
 
   Edge(Place source, Place target, LogicalPlan side, Seq keys, int position) {
     this.source = source;

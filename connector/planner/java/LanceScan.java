@@ -6,6 +6,7 @@ import java.util.Base64;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
@@ -129,6 +130,28 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return new LanceScan(schema, limited, facts, predicates, null, limit);
   }
 
+  /** The same scan that skips the rows without the keys of other scans, which the driver reads; see ReadKeys. */
+  LanceScan keyed(List keys) {
+    Map all = new HashMap(options);
+    all.put("__lance.keys", Python.json(keys));
+    LanceScan made = new LanceScan(schema, all, facts, predicates, aggregates, groupLimit);
+    made.share = share;
+    return made;
+  }
+
+  /** Whether the driver reads a column of its rows as tasks do, in less time than it takes to start these. */
+  boolean isReadByDriver(String column) {
+    if (isBound() || isSampled() || !isFilterable(column) || plan() == null) return false;
+    Set names = Predicates.columns(predicates);
+    names.add(column);
+    double part = facts.rows() == 0 ? 0 : (double) plannedRows() / facts.rows();
+    return plannedRows() <= RuntimeFilters.MAX_KEYS && facts.sizeInBytes(names) * part <= facts.jobBytes();
+  }
+
+  /** The table and its version, for messages; and what tells this version from another of its number. */
+  String name() { return facts.name(); }
+  String trace() { return facts.trace(); }
+
   /** Whether tasks cannot be asked to return fewer rows. */
   boolean isBound() {
     boolean isChanged = isAggregated() || groupLimit != null || hasChosen();
@@ -157,7 +180,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     if (filters.length() > MAX_SHOWN) filters = filters.substring(0, MAX_SHOWN) + "...]";
     String reads = aggregates == null ? schema.simpleString() : aggregates.shown;
     return Python.NAME + " " + facts.name() + ", reads: " + reads + ", filters: " + filters
-        + shown("sample") + shown("limit") + shown("offset") + shown("order")
+        + shownKeys() + shown("sample") + shown("limit") + shown("offset") + shown("order")
         + (groupLimit == null ? "" : ", first: " + groupLimit.shown) + tasks();
   }
 
@@ -179,7 +202,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** The share of the rows that tasks read which passes the filters, as a sample has it; 1 if nothing is known. */
   synchronized double share() {
     if (share < 0) {
-      Map found = hasChoice() ? Python.hint("share", options, schema) : null;
+      Map found = hasChoice() ? once("share") : null;
       double sampled = found == null ? 0 : ((Number) found.get("sampled")).doubleValue();
       share = sampled == 0 ? 1 : Math.max(((Number) found.get("passed")).doubleValue(), 1) / sampled;
     }
@@ -198,6 +221,18 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   private long planned(String what) { return ((Number) plan.get(what)).longValue(); }
 
+  private String shownKeys() {
+    Object given = options.get("__lance.keys");
+    if (given == null) return "";
+    StringBuilder all = new StringBuilder();
+    for (Iterator keys = Python.list((String) given).iterator(); keys.hasNext(); ) {
+      Map one = (Map) keys.next();
+      all.append(all.length() == 0 ? ", keys: [" : ", ");
+      all.append(one.get("column")).append(" IN ").append(one.get("key")).append(" of ").append(one.get("table"));
+    }
+    return all.append("]").toString();
+  }
+
   private String shown(String what) {
     Object value = options.get("__lance." + what);
     return value == null ? "" : ", " + what + ": " + value;
@@ -213,15 +248,27 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** The tasks, as the driver's Python process plans them; null if it does not. */
   synchronized Map plan() {
     if (!isPlanned) {
-      Map all = options;
-      if (runtime != null) {
-        all = new HashMap(options);
-        all.put("__lance.runtime", runtime);
-      }
-      plan = Python.askDriver("plan", all, schema);
+      plan = runtime == null ? once("plan")
+          : Python.askDriver("plan", Python.merged(options, Collections.singletonMap("__lance.runtime", runtime)), schema);
       isPlanned = true;
     }
     return plan;
+  }
+
+  /** Asks once in a query, whose plan may have the same scan several times. */
+  private Map once(String question) {
+    Map known = Versions.known();
+    if (known == null) return ask(question);
+    synchronized (known) {
+      Object asked = Arrays.asList(new Object[] {question, options, schema});
+      if (!known.containsKey(asked)) known.put(asked, ask(question));
+      return (Map) known.get(asked);
+    }
+  }
+
+  /** A plan may have an error to tell; a sample is of use only. */
+  private Map ask(String question) {
+    return question.equals("plan") ? Python.askDriver(question, options, schema) : Python.hint(question, options, schema);
   }
 
   /** Whether all rows are read: nothing that was pushed skips rows. */

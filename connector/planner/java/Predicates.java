@@ -55,6 +55,16 @@ final class Predicates {
 
   Predicates(Facts facts) { this(facts, false); }
 
+  /** The columns of predicates, at the top of the schema. */
+  static Set columns(Predicate[] predicates) {
+    Set names = new HashSet();
+    for (int i = 0; i < predicates.length; i++) {
+      NamedReference[] columns = predicates[i].references();
+      for (int j = 0; j < columns.length; j++) names.add(columns[j].fieldNames()[0]);
+    }
+    return names;
+  }
+
   /** The last parameter says whether the scan can search texts by the indices of the table. */
   Predicates(Facts facts, boolean findsTexts) {
     this.facts = facts;

@@ -45,18 +45,21 @@ import scala.runtime.AbstractPartialFunction;
  * Inputs pass on their keys in the order of their sizes: what is left of a small one shrinks larger ones, whose keys then
  * shrink others (predicate transfer: Yang, Zhao, Yu and Koutris, CIDR 2024). Keys come from a broadcast that the query
  * makes anyway, or from a query of their own if the rows that they spare are estimated to cost more. Spark runs it before
- * the scan, as it does to prune partitions. Spark itself offers keys of broadcasts only, and not if all filters of the
- * other side are pushed.
+ * the scan, as it does to prune partitions; keys of small tables the driver reads itself. Spark itself offers keys of
+ * broadcasts only, and not if all filters of the other side are pushed.
  */
 final class RuntimeFilters extends Rule {
   /** More keys than these are not used, and not collected. */
   static final int MAX_KEYS = 1 << 19;
 
   private static final String SETTING = "spark.lance.planner.runtimeFilters.enabled";
+  private static final String DRIVER = "spark.lance.planner.runtimeFilters.driver";
   private static final TreeNodeTag DONE = new TreeNodeTag("lance.runtime_filters");
 
-  /** Microseconds of a processor: for a query, for the use of a broadcast, per key, and per row that is kept or looked up. */
+  /** Microseconds of a processor: for a query, for the use of a broadcast, for what the driver reads, per key, and per row
+   * that is kept or looked up. */
   private static final double QUERY = 150000;
+  private static final double READ = 4000;
   private static final double BROADCAST = 5000;
   private static final double KEY = 2.5;
   private static final double SHUFFLED = 0.6;
@@ -81,6 +84,9 @@ final class RuntimeFilters extends Rule {
 
   /** Whether keys are used wherever that is right, whatever they cost: tests want that of small tables. */
   private static boolean isForced() { return "always".equalsIgnoreCase(SQLConf$.MODULE$.get().getConfString(SETTING, "true")); }
+
+  /** Whether the driver may read keys. */
+  private static boolean reads() { return !"false".equalsIgnoreCase(SQLConf$.MODULE$.get().getConfString(DRIVER, "true")); }
 
   private static LogicalPlan filtered(LogicalPlan plan) {
     List inputs = JoinGraph.inputs(plan);
@@ -179,7 +185,10 @@ final class RuntimeFilters extends Rule {
       source.edges.addAll(edge.beyond());
       if (edge.target.input.isDone || kept(edge) > MAX_KEPT && !isForced()) continue;
       if (isSmall(edge.target.input)) edge.target.input.shrink(edge, edge.target.input.semijoins, kept(edge));
-      else if (isWorthBroadcast(edge)) edge.target.input.shrink(edge, edge.target.input.filters, kept(edge));
+      else if (isWorthReading(edge)) {
+        edge.isRead = true;
+        edge.target.input.shrink(edge, edge.target.input.filters, kept(edge));
+      } else if (isWorthBroadcast(edge)) edge.target.input.shrink(edge, edge.target.input.filters, kept(edge));
       else rest.add(edge);
     }
     while (!rest.isEmpty()) {
@@ -213,7 +222,7 @@ final class RuntimeFilters extends Rule {
     double cost = 0;
     for (int i = 0; i < source.filters.size(); i++) {
       Edge edge = (Edge) source.filters.get(i);
-      if (!edge.isQueried) cost += cost(edge.source.input);
+      if (!edge.isQueried && !edge.isRead) cost += cost(edge.source.input);
     }
     return cost;
   }
@@ -222,6 +231,7 @@ final class RuntimeFilters extends Rule {
   private static void settle(Input source) {
     for (int i = 0; i < source.filters.size(); i++) {
       Edge edge = (Edge) source.filters.get(i);
+      if (edge.isRead) continue;
       edge.isQueried = true;
       settle(edge.source.input);
     }
@@ -237,6 +247,14 @@ final class RuntimeFilters extends Rule {
   private static double gain(Edge edge) {
     Input target = edge.target.input;
     return target.rows * (1 - kept(edge)) * (edge.target.isShuffled ? SHUFFLED : RETURNED) - target.read * LOOKED_UP;
+  }
+
+  /** Whether the driver reads the keys of an input in less time than they spare. */
+  private static boolean isWorthReading(Edge edge) {
+    Input source = edge.source.input;
+    double cost = READ * (1 + source.semijoins.size()) + source.cost();
+    boolean isWorth = gain(edge) >= cost * MIN_GAIN || isForced();
+    return isWorth && reads() && ReadKeys.areReadable(edge.source);
   }
 
   /** Whether an input is broadcast as it is, and its keys are of use. */
@@ -276,10 +294,13 @@ final class RuntimeFilters extends Rule {
 
   /** Over a node the filters that were found for it. */
   private static LogicalPlan filtered(LogicalPlan node, Input input) {
-    if (input.filters.isEmpty()) return node;
-    Expression all = filter((Edge) input.filters.get(0));
-    for (int i = 1; i < input.filters.size(); i++) all = new And(all, filter((Edge) input.filters.get(i)));
-    return new Filter(all, node);
+    LogicalPlan found = ReadKeys.filtered(node, input);
+    Expression all = null;
+    for (int i = 0; i < input.filters.size(); i++) {
+      Edge edge = (Edge) input.filters.get(i);
+      if (!edge.isRead) all = all == null ? filter(edge) : new And(all, filter(edge));
+    }
+    return all == null ? found : new Filter(all, found);
   }
 
   private static LogicalPlan filtered(Expression condition, LogicalPlan plan) {
@@ -308,7 +329,10 @@ final class RuntimeFilters extends Rule {
 
   private static LogicalPlan leaf(Input input, AttributeSet needed) {
     AttributeSet all = needed;
-    for (int i = 0; i < input.filters.size(); i++) all = all.$plus$plus(((Edge) input.filters.get(i)).target.column.references());
+    for (int i = 0; i < input.filters.size(); i++) {
+      Edge edge = (Edge) input.filters.get(i);
+      if (!edge.isRead) all = all.$plus$plus(edge.target.column.references());
+    }
     for (int i = 0; i < input.semijoins.size(); i++) {
       all = all.$plus$plus(((Edge) input.semijoins.get(i)).target.column.references());
     }
@@ -343,7 +367,7 @@ final class RuntimeFilters extends Rule {
         List filters = ((Input) inputs.get(i)).filters;
         for (int j = 0; j < filters.size(); j++) {
           Edge edge = (Edge) filters.get(j);
-          if (!edge.isQueried) note(edge.side);
+          if (!edge.isQueried && !edge.isRead) note(edge.side);
         }
       }
     }
@@ -357,7 +381,7 @@ final class RuntimeFilters extends Rule {
     void sides(Input input) {
       for (int i = 0; i < input.filters.size(); i++) {
         Edge edge = (Edge) input.filters.get(i);
-        if (!edge.isQueried) edge.side = (LogicalPlan) edge.side.transformDown(this);
+        if (!edge.isQueried && !edge.isRead) edge.side = (LogicalPlan) edge.side.transformDown(this);
       }
     }
 

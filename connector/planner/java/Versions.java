@@ -33,18 +33,24 @@ final class Versions {
     return false;
   }
 
+  /** What is known in the current query, by questions and places; null if no query is planned. */
+  static Map known() {
+    Option tracker = QueryPlanningTracker.get();
+    if (tracker.isEmpty()) return null;
+    synchronized (QUERIES) {
+      Map known = (Map) QUERIES.get(tracker.get());
+      if (known == null) QUERIES.put(tracker.get(), known = new HashMap());
+      return known;
+    }
+  }
+
   /**
    * Returns the facts of the version that the current query reads: the one that options name, else the one that the
    * query already reads, else the given one, else the latest.
    */
   static Facts ofThisQuery(Map options, StructType schema, Facts given) {
-    Option tracker = QueryPlanningTracker.get();
-    if (tracker.isEmpty()) return given == null ? Facts.of(options, schema) : given;
-    Map known;
-    synchronized (QUERIES) {
-      known = (Map) QUERIES.get(tracker.get());
-      if (known == null) QUERIES.put(tracker.get(), known = new HashMap());
-    }
+    Map known = known();
+    if (known == null) return given == null ? Facts.of(options, schema) : given;
     synchronized (known) {
       List question = Arrays.asList(new Object[] {new HashMap(options), schema});
       Facts facts = (Facts) known.get(question);
@@ -70,8 +76,7 @@ final class Versions {
 
   /** Returns the facts of the version of a table that the current query reads, if it reads the latest one; else null. */
   static Facts readOf(LanceTable table) {
-    Option tracker = QueryPlanningTracker.get();
-    Map known = tracker.isEmpty() ? null : (Map) QUERIES.get(tracker.get());
+    Map known = known();
     if (known == null || table.known() == null) return null;
     synchronized (known) {
       return (Facts) known.get(new Path(table.loaded().uri()));
