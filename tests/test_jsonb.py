@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -165,12 +166,21 @@ def test_any_bytes_end_in_text_or_one_error(tmp_path: Path) -> None:
             continue
 
 
-def test_damage_names_the_column(tmp_path: Path) -> None:
-    lance.write_dataset(pa.table({"c": _json(['"unmistakable"'])}), str(tmp_path / "t"), data_storage_version="2.1")
-    (path,) = (tmp_path / "t" / "data").glob("*.lance")
+@pytest.mark.parametrize("nested", [False, True])
+def test_damage_names_the_file_and_the_column(tmp_path: Path, nested: bool) -> None:
+    def rows(text: str) -> pa.Table:
+        column = _json([text])
+        return pa.table({"n": [1], "c": pa.StructArray.from_arrays([column], ["j"]) if nested else column})
+
+    for text in ('"whole"', '"unmistakable"', '"whole"'):
+        lance.write_dataset(rows(text), str(tmp_path / "t"), mode="append", data_storage_version="2.1")
+    table = lance_format.dataset(tmp_path / "t")
+    path = tmp_path / "t" / "data" / table.get_fragments()[1].metadata.files[0].path
     path.write_bytes(path.read_bytes().replace(b"\x10\0\0\x0cunmis", b"\x70\0\0\x0cunmis"))
-    with pytest.raises(CorruptFileError, match="column 'c': JSON has a value of the unknown kind 7"):
-        lance_format.dataset(tmp_path / "t").to_table()
+    message = f"{re.escape(str(path))}: column 'c': JSON has a value of the unknown kind 7"
+    for read in (table.to_table, lambda: table.take([0, 1, 2]), lambda: table.to_table(filter="n = 1")):
+        with pytest.raises(CorruptFileError, match=message):
+            read()
 
 
 def test_other_columns_of_tables_with_json_can_be_updated_and_filtered(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lance_format import masks
 from lance_format.arrow_rows import take_rows
-from lance_format.datatypes import Schema
+from lance_format.datatypes import Field, Schema
 from lance_format.file import BlobFile, SearchCache
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.object_store import ReadCounter, map_together
@@ -116,6 +116,14 @@ class FragmentReader:
             self.memory["deleted_rows"] = found
         rows: RowOffsets = self.memory["deleted_rows"]
         return rows
+
+    def path_of(self, column: Field) -> str | None:
+        """Return the path of a data file that holds a column or fields below it; None if there is none."""
+        ids = {field.id for field in column.walk()}
+        for file in self.fragment.files:
+            if not ids.isdisjoint(file.fields):
+                return self.directory.holding(file, self.bases).path(file.relative_path)
+        return None
 
     def open(self, counter: ReadCounter | None = None) -> FragmentFiles:
         """Return the data files, which are opened on demand; a counter can measure their reads."""

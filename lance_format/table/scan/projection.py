@@ -21,6 +21,7 @@ from lance_format.expressions.nodes import Column, FieldPath
 from lance_format.extension_types import retype
 from lance_format.file import is_packed, prune
 from lance_format.file.columns.json_columns import has_json, to_text, with_text
+from lance_format.file.container.locating import locate
 from lance_format.lazy_dataclasses import dataclass
 from lance_format.table.fragments.open_files import empty_columns_batch
 from lance_format.table.fragments.row_columns import ROW_COLUMNS, LiveRows, row_column
@@ -135,10 +136,10 @@ class Projection:
         assert self.filter is not None
         return filter_mask(self.filter, batch)
 
-    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def apply(self, batch: pa.RecordBatch, *rows: LiveRows) -> pa.RecordBatch:
         """Compute the outputs of a completed batch, with extension types, and JSON as text.
 
-        Columns of strings may be dictionaries.
+        Columns of strings may be dictionaries. Errors name the data file if `rows` says where the rows are from.
         """
         if not self.outputs:
             return empty_columns_batch(batch.num_rows)
@@ -148,7 +149,7 @@ class Projection:
             if output.part is not None:
                 array = _narrow(array, output.part)
             if origin.converted is not None:
-                array = _as_seen(array, origin.converted, origin.visible)
+                array = _as_seen(array, origin.converted, origin.visible, rows)
             arrays.append(array)
         if not any(isinstance(array, pa.DictionaryArray) for array in arrays):
             return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
@@ -187,13 +188,26 @@ def as_seen(batch: pa.RecordBatch, stored: Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([_as_seen(*column) for column in columns], schema=schema)
 
 
-def _as_seen(array: pa.Array, stored: Field, visible: pa.Field) -> pa.Array:
+def _as_seen(array: pa.Array, stored: Field, visible: pa.Field, rows: Sequence[LiveRows] = ()) -> pa.Array:
     try:
         return retype(to_text(array, stored), visible.type)
-    except CorruptFileError as error:
-        raise CorruptFileError(f"column {visible.name!r}: {error.what}") from error
-    except NotSupportedError as error:
-        raise NotSupportedError(f"column {visible.name!r}: {error}") from error
+    except (CorruptFileError, NotSupportedError) as error:
+        path = _unreadable_file(array, stored, rows)
+        if path is not None:
+            raise locate(error, path, visible.name) from error
+        raise type(error)(f"column {visible.name!r}: {error}") from error
+
+
+def _unreadable_file(array: pa.Array, stored: Field, rows: Sequence[LiveRows]) -> str | None:
+    """Return the path of the first data file with JSON that cannot be read, given the fragments that rows are from."""
+    start = 0
+    for part in rows:
+        try:
+            to_text(array.slice(start, part.num_rows), stored)
+        except (CorruptFileError, NotSupportedError):
+            return part.scan.path_of(stored)
+        start += part.num_rows
+    return None
 
 
 def plan_projection(

@@ -364,7 +364,7 @@ class LanceScanner:
 
     def _applied(self, found: Iterable[JoinedRows]) -> Iterator[pa.RecordBatch]:
         """Compute the outputs."""
-        applied = (self._projection.apply(joined.batch) for joined in found)
+        applied = (self._projection.apply(joined.batch, *joined.parts) for joined in found)
         yield from applied if self._batch_bytes is None else within_bytes(applied, self._batch_bytes)
 
     def _position(self, scan: FragmentReader) -> int:

@@ -226,7 +226,7 @@ def take_found(
             chosen = pa.array(order[start : start + batch.num_rows])
             for name, values in computed.items():
                 batch = batch.append_column(name, values.take(chosen))
-        batches.append(projection.apply(batch))
+        batches.append(projection.apply(batch, *rows))
         start += batch.num_rows
     taken = projection.to_table(iter(batches))
     if (order[:-1] < order[1:]).all() or not taken.num_columns:
