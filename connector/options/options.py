@@ -289,7 +289,7 @@ def _parse_path(name: str, value: str) -> str:
     if value.lower().startswith("memory:"):
         raise InvalidInputError(f"{value} is in the memory of one process, and Spark has several; use another storage")
     # A path keeps its spaces. Tasks have other working directories, where a relative one would mean another place.
-    is_relative = not value.startswith(("/", "~")) and not _URI.match(value)
+    is_relative = value != "~" and not value.startswith(("/", "~/")) and not _URI.match(value)
     return os.path.abspath(value) if is_relative else value  # noqa: PTH100 # As the library; links are kept.
 
 

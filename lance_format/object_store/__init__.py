@@ -233,9 +233,14 @@ def _file_uri_path(uri: str) -> str:
     return _absolute(cloud_places.decode_path(uri, slash + rest))
 
 
+def _is_below_home(path: str) -> bool:
+    """Return whether a path begins with the home directory, as `~/t`; `./~/t` and `~t` do not, nor for pylance."""
+    return path == "~" or path.startswith("~/")
+
+
 def _absolute(path: str) -> str:
     try:
         # Not `resolve`, which would replace a symbolic link by its target in every message.
-        return os.path.abspath(pathlib.Path(path).expanduser() if "~" in path else path)  # noqa: PTH100
+        return os.path.abspath(pathlib.Path(path).expanduser() if _is_below_home(path) else path)  # noqa: PTH100
     except (RuntimeError, ValueError) as error:
         raise InvalidInputError(f"{path!r} is not a path: {error}") from error

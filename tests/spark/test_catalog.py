@@ -495,6 +495,13 @@ def test_paths_below_the_home_directory(planner: SparkSession, catalog: Catalog)
     ):
         with pytest.raises(PySparkException, match=f"no Lance table at {absent}"):
             read()
+    here = rf"{re.escape(str(Path.cwd()))}/~/absent/t\.lance"
+    for read in (
+        lambda: planner.read.format("lance").load("./~/absent/t.lance"),
+        lambda: planner.sql("SELECT * FROM lance.`./~/absent/t.lance`"),
+    ):
+        with pytest.raises(PySparkException, match=f"no Lance table at {here}"):
+            read()
     planner.conf.set(f"spark.sql.catalog.{catalog.name}_home", "lance.Catalog")
     planner.conf.set(f"spark.sql.catalog.{catalog.name}_home.root", "~/absent")
     with pytest.raises(PySparkException, match=f"is where its name says, at {absent}"):

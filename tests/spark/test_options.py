@@ -182,6 +182,8 @@ def test_a_path_keeps_its_spaces_and_its_place(tmp_path: Path, monkeypatch: pyte
         " b": f"{tmp_path}/ b",
         "b:c": f"{tmp_path}/b:c",
         "~/b": "~/b",
+        "./~/b": f"{tmp_path}/~/b",
+        "~b": f"{tmp_path}/~b",
         "file:/a%20": "file:/a%20",
         "s3://b/a ": "s3://b/a ",
     }.items():

@@ -31,8 +31,9 @@ abstract class Places {
   /** An absolute path of this machine, or a URI of another storage; for locations as Spark gives them. */
   static String plain(String given) {
     if (isRemote(given)) return given;
+    boolean isBelowHome = given.equals("~") || given.startsWith("~/");  // Hadoop drops the point of ./~/t.
     String path = new Path(given).toUri().getPath();
-    return new File(path.equals("~") || path.startsWith("~/") ? home() + path.substring(1) : path).getAbsolutePath();
+    return new File(isBelowHome ? home() + path.substring(1) : path).getAbsolutePath();
   }
 
   /** As for Python. Java takes the home directory of the account, whatever the environment says. */
