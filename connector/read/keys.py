@@ -31,6 +31,8 @@ OpenReader = Callable[[dict[str, str], StructType], Any]
 _MAX_KEYS = 1 << 19
 """More keys are not used: as `RuntimeFilters.MAX_KEYS`."""
 _HELD_BYTES = 32 * 1024 * 1024
+_UNKNOWN = "0" * 16
+"""How a trace begins if the transaction of the version is not known: it does not tell the table from another."""
 
 
 def parse_keys(text: str, open_reader: OpenReader) -> Iterator[Expression]:
@@ -66,6 +68,8 @@ class _KnownKeys:
             keys = _read(asked, open_reader)
         except LanceError:
             return None
+        if not asked["trace"] or asked["trace"].startswith(_UNKNOWN):
+            return keys
         with self._lock:
             self._known[name] = keys
             while sum(_held_bytes(one) for one in self._known.values()) > _HELD_BYTES:
