@@ -335,7 +335,6 @@ def _asking(spark: SparkSession, directory: Path, tables: Mapping[str, str]) -> 
 
 def _run_groups(spark: SparkSession, directory: Path, num_rows: int, rounds: int) -> None:
     _save(_groups(spark, num_rows), directory, "groups")
-
     make = _asking(spark, directory, {"t": "groups"})
     print(f"\ngroups of {num_rows:,} rows")
     _compare(make, _GROUP_QUERIES, rounds, unchecked=frozenset({"q10"}))
@@ -343,7 +342,6 @@ def _run_groups(spark: SparkSession, directory: Path, num_rows: int, rounds: int
 
 def _run_clicks(spark: SparkSession, directory: Path, num_rows: int, rounds: int) -> None:
     _save(_clicks(spark, num_rows), directory, "clicks")
-
     make = _asking(spark, directory, {"views": "clicks"})
     print(f"\n{num_rows:,} page views")
     _compare(make, _texts_of("clicks.sql"), rounds)

@@ -126,9 +126,9 @@ class SymbolTable:
         longest = max(int(self.lengths.max()), 1)
         most = values.size_bytes * longest + kernels.SLACK
         wide = values.bits_per_offset == 64 or most > MAX_INT32
+        offsets = empty(values.num_values + 1, np.int64 if wide else np.int32)
         for room in (min(self._likely_bytes(values), most), most):
             out = empty(room, np.uint8)
-            offsets = empty(values.num_values + 1, np.int64 if wide else np.int32)
             size = kernels.decode(values.data, values.offsets, self.symbols, self.lengths, longest, out, offsets)
             if size != kernels.NO_ROOM:
                 break

@@ -54,6 +54,13 @@ def _has_escape(codes: np.uint64) -> bool:
 
 
 @kernel
+def _decode_code(code: np.uint64, symbols: U64, lengths: U8, out: U8, target: np.uint64) -> np.uint64:
+    """Write the symbol of a code; returns its length, 0 if the code is unknown."""
+    store_word(out, np.int64(target), symbols[code])
+    return np.uint64(lengths[code])
+
+
+@kernel
 def _decode_values(
     data: U8,
     offsets: Words,
@@ -78,18 +85,16 @@ def _decode_values(
                     for _ in range(_WORD):
                         code = codes & np.uint64(0xFF)
                         codes >>= _WORD
-                        length = lengths[code]
-                        store_word(out, np.int64(target), symbols[code])
-                        known &= length != 0
-                        target += np.uint64(length)
+                        length = _decode_code(code, symbols, lengths, out, target)
+                        known &= length != np.uint64(0)
+                        target += length
                     position += _WORD
                     continue
             code = np.uint64(data[position])
             if code != np.uint64(ESCAPE):
-                length = lengths[code]
-                store_word(out, np.int64(target), symbols[code])
-                known &= length != 0
-                target += np.uint64(length)
+                length = _decode_code(code, symbols, lengths, out, target)
+                known &= length != np.uint64(0)
+                target += length
                 position += np.uint64(1)
             else:
                 position += np.uint64(1)
@@ -127,19 +132,17 @@ def _decode_group(
                     code = codes & np.uint64(0xFF)
                     codes >>= _WORD
                     ends[position + index - begin] = np.uint32(target - base)
-                    length = lengths[code]
-                    store_word(out, np.int64(target), symbols[code])
-                    known &= length != 0
-                    target += np.uint64(length)
+                    length = _decode_code(code, symbols, lengths, out, target)
+                    known &= length != np.uint64(0)
+                    target += length
                 position += _WORD
                 continue
         ends[position - begin] = np.uint32(target - base)
         code = np.uint64(data[position])
         if code != np.uint64(ESCAPE):
-            length = lengths[code]
-            store_word(out, np.int64(target), symbols[code])
-            known &= length != 0
-            target += np.uint64(length)
+            length = _decode_code(code, symbols, lengths, out, target)
+            known &= length != np.uint64(0)
+            target += length
             position += np.uint64(1)
         else:
             if position + np.uint64(1) == end:
@@ -169,10 +172,10 @@ def decode(data: U8, offsets: Words, symbols: U64, lengths: U8, longest: int, ou
         The bytes of the symbol of each code, little-endian.
     lengths : uint8[256]
         The bytes of each symbol, 0 for codes without a symbol.
-    out : uint8[…]
-        Set to the values.
     longest : int
         The length of the longest symbol; at least 1.
+    out : uint8[…]
+        Set to the values.
     out_offsets : integer[num_values + 1]
         Set to the byte offsets of the values within `out`; the first is 0.
 
