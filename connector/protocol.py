@@ -18,7 +18,7 @@ option                   value
 `__lance.names_checked`  `true` if columns to write do not differ in case only, or the session tells such columns apart
 `__lance.time_zone`      the time zone of the session, in which timestamps without one are understood
 `__lance.snapshot`       `[uri, version]`: the version that Spark has seen, even if others were committed since
-`__lance.predicate`      the predicate on rows, as `connector.read.predicates` describes
+`__lance.predicate`      the predicate on rows, as `connector.read.expressions` describes
 `__lance.sample`         the predicate that draws a sample of the rows
 `__lance.runtime`        another predicate, which Spark found while it ran the query
 `__lance.keys`           columns of which only some keys are wanted, and the scans of these; see `connector.read.keys`

@@ -8,8 +8,8 @@ The planner bridge writes the groups and aggregates as JSON:
  "columns": the columns that the values need, a schema of Spark's as JSON}
 ```
 
-Values have the forms of `connector.read.values`; names are those of `lance_format.aggregation.functions`. The columns
-of the result are those of the groups, then those of the functions: one each, or one per field of a state.
+Values have the forms of `connector.read.expressions`; names are those of `lance_format.aggregation.functions`. The
+columns of the result are those of the groups, then those of the functions: one each, or one per field of a state.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from connector.options.options import LanceOptions
+from connector.read.expressions import to_expression
 from connector.read.known_fragments import KnownFragments
 from connector.read.partition import ScanPartition
 from connector.read.pushed import Pushed
 from connector.read.reader import LanceReader
 from connector.read.shared_functions import SharedFunctions
 from connector.read.task_errors import told_briefly
-from connector.read.values import to_value
 from connector.types.batches import join, split, to_spark_items
 from connector.types.schemas import to_exchange_schema
 from lance_format import InvalidInputError, LanceScanner, ScanTask
@@ -60,8 +60,8 @@ class AggregateReader(LanceReader):
         try:
             form = json.loads(pushed.aggregates or "")
             columns = StructType.fromJson(json.loads(form["columns"]))
-            groups = [to_value(group) for group in form["groups"]]
-            functions = [(name, [to_value(value) for value in values]) for name, *values in form["functions"]]
+            groups = [to_expression(group) for group in form["groups"]]
+            functions = [(name, [to_expression(value) for value in values]) for name, *values in form["functions"]]
         except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.ArrowException) as error:
             raise InvalidInputError(f"the aggregates {pushed.aggregates!r:.200} cannot be read") from error
         super().__init__(options, columns, pushed)

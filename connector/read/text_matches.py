@@ -28,7 +28,7 @@ def with_rows(form: Form, open_table: Callable[[], LanceDataset]) -> Form:
     Parameters
     ----------
     form : list
-        See `connector.read.predicates`.
+        See `connector.read.expressions`.
     open_table : callable
         Returns the version of the table that is read.
 

@@ -40,7 +40,7 @@ class ReplacedRows:
     uri : str
     version : int
     predicate : str
-        As `connector.read.predicates` describes.
+        As `connector.read.expressions` describes.
     """
 
     options: LanceOptions

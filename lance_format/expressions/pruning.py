@@ -3,7 +3,8 @@
 Every node computes a result for all zones at once. The result of a *predicate* is whether some row of each zone may
 make it true, false, or unknown: three separate facts, since a zone has many rows. `NOT` swaps the first two. A
 predicate that is false or unknown for no row of a zone is true for all. The result of a *value* is its bounds, and
-whether it may be null. Bounds pass through casts that keep the order. An unsupported node may have any value.
+whether it may be null. Bounds pass through casts and functions that keep the order. An unsupported node may have any
+value.
 
 Statistics may be unknown, and bounds wider than the values, so results err only on the side of "may".
 """
@@ -22,6 +23,7 @@ import pyarrow.compute as pc
 from lance_format.errors import InvalidInputError
 from lance_format.expressions import nodes
 from lance_format.expressions.bound import BoundExpression
+from lance_format.expressions.functions.registry import FUNCTIONS
 from lance_format.expressions.nodes import Expression, FieldPath
 from lance_format.expressions.values.casts import cast, keeps_order
 from lance_format.expressions.values.integer_set import IntegerSet
@@ -186,6 +188,9 @@ class _Visitor:
             case nodes.Cast(operand):
                 values = self._values(operand)
                 return None if values is None else _cast(values, node)
+            case nodes.Call(name, arguments) if (position := _ordered_argument(name, arguments)) is not None:
+                values = self._values(arguments[position])
+                return None if values is None else _applied(name, arguments, position, values)
         return None
 
     def _truth_of_values(self, values: _Values | None) -> _Truth:
@@ -358,6 +363,34 @@ def _cast(values: _Values, node: nodes.Cast) -> _Values | None:
     lower, upper = (cast(bound, node.type, null_on_failure=True) for bound in (values.lower, values.upper))
     may_be_null = values.may_be_null | values.may_be_valid if node.null_on_failure else values.may_be_null
     return _Values(lower, upper, values.may_be_valid, may_be_null)
+
+
+def _ordered_argument(name: str, arguments: tuple[Expression, ...]) -> int | None:
+    """Return the index of the argument whose order a function keeps, if the others are constants; else None."""
+    match name, arguments:
+        case "substr", (_, nodes.Literal(start), *rest) if start.as_py() == 1:
+            return 0 if all(isinstance(argument, nodes.Literal) for argument in rest) else None
+        case "left", (_, nodes.Literal(count)) if count.is_valid and count.as_py() >= 0:
+            return 0
+        case "date_part", (nodes.Literal(part), _) if str(part.as_py()).lower() == "year":
+            return 1
+        case "date_trunc", (nodes.Literal(), _):
+            return 1
+    return None
+
+
+def _applied(name: str, arguments: tuple[Expression, ...], position: int, values: _Values) -> _Values | None:
+    if pa.types.is_timestamp(values.type) and values.type.tz not in (None, "UTC"):
+        return None  # a clock that is put back may show the year before
+    constants = [argument.value if isinstance(argument, nodes.Literal) else None for argument in arguments]
+    try:
+        lower, upper = (
+            FUNCTIONS[name].apply(*constants[:position], bound, *constants[position + 1 :])
+            for bound in (values.lower, values.upper)
+        )
+    except pa.ArrowInvalid:  # a date may be out of the range of a function
+        return None
+    return _Values(lower, upper, values.may_be_valid, values.may_be_null)
 
 
 def _boundaries(statistics: Mapping[FieldPath, ZoneStatistics], num_rows: int) -> npt.NDArray[np.int64]:

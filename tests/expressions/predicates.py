@@ -110,6 +110,7 @@ def _string_function(rng: random.Random) -> str:
             f"concat({name}, i8) = '1'",
             f"{name} || 'c' = 'abc'",
             f"left({name}, {rng.randint(-2, 3)}) = 'ab'",
+            f"left({name}, {rng.randint(-2, 3)}) {rng.choice(_OPERATORS)} 'a'",
             f"right({name}, {rng.randint(-2, 3)}) = 'b'",
             f"reverse({name}) = 'ba'",
             f"replace({name}, 'b', 'x') = 'ax'",
@@ -156,6 +157,7 @@ def _time_function(rng: random.Random) -> str:
             f"date_part('{clock}', {moment}) {rng.choice(_OPERATORS)} {rng.choice([0, 12, 15, 123])}",
             f"date_part('epoch', {moment}) > 0.0",
             f"date_trunc('{rng.choice(['month', 'day', 'hour', 'year'])}', ts) = ts",
+            f"date_trunc('{rng.choice(['month', 'day', 'year'])}', ts) {rng.choice(_OPERATORS)} timestamp '1970-03-01'",
             f"d - date '1970-01-01' {rng.choice(_OPERATORS)} 1",
         ]
     )

@@ -202,6 +202,12 @@ _COLUMNS = {
         ("s ilike 'zz%'", "111.1", "....."),
         ("starts_with(s, 'b')", ".1...", ".1..."),
         ("s < 'abe'", "1.1..", "..1.."),
+        ("substr(s, 1, 2) = 'ab'", "1....", "1...."),
+        ("substr(s, 1, 2) in ('b', 'aê')", ".1..1", ".1..."),
+        ("substr(s, 2, 1) = 'b'", "11111", "....."),
+        ("left(s, 1) = 'a'", "1.1.1", "1.1.1"),
+        ("left(s, -1) = 'a'", "11111", "....."),
+        ("substr(s, 1, 2) is null", "...1.", "...1."),
         ("b", "1.1.1", "1...."),
         ("not b", ".11..", ".1..."),
         ("b = true", "1.1.1", "1...."),
@@ -210,6 +216,10 @@ _COLUMNS = {
         ("d >= date '2020-01-09'", "..111", "..111"),
         ("d = timestamp '2020-01-02 00:00:00'", "1....", "....."),
         ("cast(d as timestamp) < timestamp '2020-01-04 12:00:00'", "1....", "1...."),
+        ("extract(year from d) = 2020", "11111", "11111"),
+        ("extract(year from cast(d as timestamp)) < 2020", ".....", "....."),
+        ("extract(day from d) = 3", "11111", "....."),
+        ("date_trunc('week', d) >= timestamp '2020-01-13'", "...11", "...11"),
         ("dec > 1.55", "....1", "....1"),
         ("cast(dec as decimal(10, 3)) = cast(0.3 as decimal(5, 3))", "1....", "....."),
         ("dec < x", "111.1", "111.."),
@@ -252,6 +262,21 @@ def test_what_nothing_is_known_of_may_match() -> None:
     verdicts = classify(bound, {("x",): nothing}, 10)
     assert verdicts.may_match.all()
     assert not verdicts.must_match.any()
+
+
+def test_years_of_zones_that_put_their_clock_back_say_nothing() -> None:
+    moments = pa.array([1262304000, 1262304060], pa.timestamp("s", "America/New_York"))
+    verdicts = _verdicts("extract(year from t) = 2010", {"t": moments}, size=1)
+    assert verdicts.may_match.tolist() == [True, True]
+    verdicts = _verdicts("extract(year from t) = 2011", {"t": moments.cast(pa.timestamp("s", "UTC"))}, size=1)
+    assert verdicts.may_match.tolist() == [False, False]
+
+
+def test_dates_out_of_the_range_of_a_function_may_match() -> None:
+    days = pa.array([2**31 - 1, 0], pa.int32()).cast(pa.date32())
+    bound = expressions.as_expression("date_trunc('year', d) = timestamp '1970-01-01'", pa.schema([("d", pa.date32())]))
+    found = classify(bound, {("d",): statistics_of(days, [1, 1])}, 2)
+    assert found.may_match.tolist() == [True, True]
 
 
 def test_bounds_of_another_type_say_nothing() -> None:

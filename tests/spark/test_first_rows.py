@@ -16,7 +16,7 @@ import lance_format
 from connector.source.data_source import LanceDataSource
 from lance_format import InvalidInputError
 from tests.spark.conftest import append, load, planning
-from tests.spark.test_aggregates import COLUMNS, PREDICATES, comparable, make_rows, setting
+from tests.spark.random_sql import COLUMNS, PREDICATES, comparable, make_rows, setting
 from tests.spark.test_runtime_filters import NOT_COMPILED, using
 from tests.spark.test_runtime_filters import SETTING as RUNTIME_FILTERS
 

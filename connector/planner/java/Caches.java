@@ -105,8 +105,8 @@ final class RefreshingWriteBuilder implements SupportsOverwriteV2, SupportsDynam
     Predicates encoder = new Predicates(facts);
     for (int i = 0; i < predicates.length; i++) {
       if (encoder.encode(predicates[i]) != null) continue;
-      throw new UnsupportedOperationException("REPLACE WHERE and overwrite(condition) replace rows by comparisons of columns"
-          + " with constants, and " + new PredicateText().build(predicates[i]) + " is none that Lance evaluates as Spark does;"
+      throw new UnsupportedOperationException("REPLACE WHERE and overwrite(condition) replace rows by conditions that Lance"
+          + " evaluates, and " + new PredicateText().build(predicates[i]) + " is none that Lance evaluates as Spark does;"
           + " nothing was changed. INSERT OVERWRITE with a query that also selects the rows to be kept does without");
     }
     options.put("__lance.replaced", encoder.conjunction(predicates));

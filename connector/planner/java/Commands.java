@@ -63,6 +63,8 @@ final class Commands extends SparkStrategy {
     if (active.isEmpty()) return;
     SparkSession session = (SparkSession) active.get();
     NullOperands.install(session);
+    Patterns.install(session);
+    installRule(session, new Patterns());
     installRule(session, new KeptColumns());
     installRule(session, new MatchedRows());
     installRule(session, new GroupLimits());

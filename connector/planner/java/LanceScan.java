@@ -176,7 +176,7 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   }
 
   public String description() {
-    String filters = Arrays.toString(predicates);
+    String filters = PredicateText.of(predicates);
     if (filters.length() > MAX_SHOWN) filters = filters.substring(0, MAX_SHOWN) + "...]";
     String reads = aggregates == null ? schema.simpleString() : aggregates.shown;
     return Python.NAME + " " + facts.name() + ", reads: " + reads + ", filters: " + filters

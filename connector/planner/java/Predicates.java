@@ -8,9 +8,7 @@ import java.util.Base64;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import org.apache.spark.sql.connector.expressions.Cast;
 import org.apache.spark.sql.connector.expressions.Expression;
-import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.UserDefinedScalarFunc;
@@ -33,12 +31,13 @@ import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Spark's predicates as lists that connector/read/predicates.py reads; its docstring describes them. Null stands for
- * predicates that Python would not evaluate exactly as Spark does.
+ * Spark's predicates as lists that connector/read/expressions.py reads; its docstring describes them. Null stands for
+ * predicates that Python would not evaluate exactly as Spark does. That goes for values that some rows may not have, too:
+ * Spark fails where it computes one, but it need not compute it for rows that another predicate excludes.
  */
 final class Predicates {
   private static final Set OPERATORS = new HashSet(Arrays.asList(new String[] {
-      "=", "<>", "<", "<=", ">", ">=", "<=>", "AND", "OR", "NOT", "IS_NULL", "IS_NOT_NULL", "STARTS_WITH", "ENDS_WITH",
+      "=", "<>", "<", "<=", ">", ">=", "<=>", "AND", "OR", "NOT", "IN", "IS_NULL", "IS_NOT_NULL", "STARTS_WITH", "ENDS_WITH",
       "CONTAINS", "ALWAYS_TRUE", "ALWAYS_FALSE"}));
   private static final Set TEXT_OPERATORS =
       new HashSet(Arrays.asList(new String[] {"STARTS_WITH", "ENDS_WITH", "CONTAINS"}));
@@ -52,6 +51,7 @@ final class Predicates {
 
   private final Facts facts;
   private final boolean findsTexts;
+  private final Values values;
 
   Predicates(Facts facts) { this(facts, false); }
 
@@ -69,6 +69,14 @@ final class Predicates {
   Predicates(Facts facts, boolean findsTexts) {
     this.facts = facts;
     this.findsTexts = findsTexts && facts.isAggregated();
+    this.values = new Values(facts, this);
+  }
+
+  /** Those among some values. */
+  Predicates(Facts facts, Values values) {
+    this.facts = facts;
+    this.findsTexts = false;
+    this.values = values;
   }
 
   /** All of some predicates as JSON, without those that cannot be encoded; null if there are none. */
@@ -85,13 +93,30 @@ final class Predicates {
   List encode(Expression e) {
     if (e instanceof NamedReference) return column((NamedReference) e);
     if (e instanceof Literal) return literal((Literal) e);
-    if (e instanceof Cast) return cast((Cast) e);
-    if (e instanceof UserDefinedScalarFunc) return texts((UserDefinedScalarFunc) e);
-    if (!(e instanceof GeneralScalarExpression)) return null;
-    String operator = ((GeneralScalarExpression) e).name();
+    if (e instanceof UserDefinedScalarFunc) return function((UserDefinedScalarFunc) e);
+    if (!isOperation(e)) return value(e);
+    String operator = ((Predicate) e).name();
     if (operator.equals("IN")) return in(e.children());
-    if (operator.equals(FUNCTION) && e.children().length == 1) return encode(e.children()[0]);
-    return OPERATORS.contains(operator) ? node(operator, e.children()) : null;
+    if (operator.equals(FUNCTION)) return e.children().length == 1 ? encode(e.children()[0]) : null;
+    return node(operator, e.children());
+  }
+
+  /** Whether it is a predicate of its own, and no other expression with a truth value. */
+  static boolean isOperation(Expression e) {
+    return e instanceof Predicate && (OPERATORS.contains(((Predicate) e).name()) || ((Predicate) e).name().equals(FUNCTION));
+  }
+
+  /** A value that all rows have. */
+  private List value(Expression e) {
+    Value found = values.encode(e);
+    return found == null || found.fails ? null : found.form;
+  }
+
+  private List function(UserDefinedScalarFunc function) {
+    if (!Patterns.isLike(function)) return texts(function);
+    List operand = encode(function.children()[0]);
+    Object pattern = ((Literal) function.children()[1]).value().toString();
+    return operand == null ? null : Arrays.asList(new Object[] {"LIKE", operand, pattern});
   }
 
   private List node(String operator, Expression[] operands) {
@@ -172,14 +197,6 @@ final class Predicates {
     return Arrays.asList(new Object[] {"SET", operand, typeName(type), Base64.getEncoder().encodeToString(bytes.array())});
   }
 
-  /** Casts to types that hold every value of the operand's. */
-  private List cast(Cast cast) {
-    List operand = encode(cast.expression());
-    DataType from = cast.expressionDataType();
-    if (operand == null || from == null || !holds(cast.dataType(), from)) return null;
-    return Arrays.asList(new Object[] {"CAST", typeName(cast.dataType()), operand});
-  }
-
   static boolean isWhole(DataType type) { return size(type) >= 0; }
 
   /** The position of a type of whole numbers among those, by its size; -1 for other types. */
@@ -187,6 +204,7 @@ final class Predicates {
     return Math.max(WHOLE_NUMBERS.indexOf(type.getClass().getSuperclass()), WHOLE_NUMBERS.indexOf(type.getClass()));
   }
 
+  /** Whether a type holds every value of another. */
   static boolean holds(DataType to, DataType from) {
     int source = size(from);
     int target = size(to);

@@ -1,5 +1,6 @@
 package lance;
 
+import java.math.BigInteger;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -17,7 +18,6 @@ import org.apache.spark.sql.connector.expressions.Extract;
 import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
-import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -34,18 +34,49 @@ import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import scala.collection.immutable.Seq;
 
-/** An expression as a list that connector/read/values.py reads, and its type. */
+/** An expression as a list that connector/read/expressions.py reads, and its type. */
 final class Value {
   final List form;
   final DataType type;
 
-  /** Whether it has no value for some rows: Spark then fails, unless it does not compute it for them. */
+  /** Whether it may have no value for some rows: Spark then fails, unless it does not compute it for them. */
   final boolean fails;
 
-  Value(List form, DataType type, boolean fails) {
+  /** Of whole numbers: what they lie between. */
+  final BigInteger lowest;
+  final BigInteger highest;
+
+  /** A number lies between those of its type. */
+  Value(List form, DataType type, boolean fails) { this(form, type, fails, lowest(type), highest(type)); }
+
+  Value(List form, DataType type, boolean fails, BigInteger lowest, BigInteger highest) {
     this.form = form;
     this.type = type;
     this.fails = fails;
+    this.lowest = lowest;
+    this.highest = highest;
+  }
+
+  /** The same whole number, of which more is known. */
+  Value between(long lowest, long highest) {
+    return new Value(form, type, fails, BigInteger.valueOf(lowest), BigInteger.valueOf(highest));
+  }
+
+  static BigInteger lowest(DataType type) {
+    return Predicates.isWhole(type) ? BigInteger.ONE.shiftLeft(8 * type.defaultSize() - 1).negate() : null;
+  }
+
+  static BigInteger highest(DataType type) {
+    return Predicates.isWhole(type) ? lowest(type).not() : null;
+  }
+
+  boolean isColumn() { return form.get(0).equals("COLUMN"); }
+
+  /** Whether it is a number that is known, and not zero. */
+  boolean isNonzero() {
+    if (!form.get(0).equals("LITERAL") || form.get(2) == null) return false;
+    return type instanceof DoubleType || type instanceof FloatType
+        ? Double.parseDouble((String) form.get(2)) != 0 : lowest != null && lowest.signum() != 0;
   }
 }
 
@@ -58,6 +89,9 @@ final class Values {
   private static final List PARTS = Arrays.asList(
       new String[] {"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAY_OF_YEAR", "DAY_OF_WEEK", "HOUR", "MINUTE"});
   private static final int FIRST_CLOCK_PART = 7;
+  /** Of the years that dates have, and of the days of a year. */
+  private static final int MOST_YEARS = 6000000;
+  private static final int MOST_DAYS = 366;
   private static final Map UNITS = units();
   private static final int DIGITS_OF_DOUBLES = 15;
   /** Of decimals that Spark negates. It rounds longer ones, also for their absolute values. */
@@ -67,6 +101,7 @@ final class Values {
   private final Predicates predicates;
   private final boolean isUtc;
   private final boolean hasTypes;
+  private final boolean isStored;
 
   /**
    * For expressions as Spark offers them to sources: these say neither which clock they read nor the types of results,
@@ -81,9 +116,19 @@ final class Values {
 
   private Values(Facts facts, boolean isUtc, boolean hasTypes) {
     this.facts = facts;
-    this.predicates = new Predicates(facts);
+    this.predicates = new Predicates(facts, this);
     this.isUtc = isUtc;
     this.hasTypes = hasTypes;
+    this.isStored = false;
+  }
+
+  /** For those in predicates over rows as they are stored, whose numbers may be of other types than Spark sees. */
+  Values(Facts facts, Predicates predicates) {
+    this.facts = facts;
+    this.predicates = predicates;
+    this.isUtc = false;
+    this.hasTypes = false;
+    this.isStored = true;
   }
 
   private static Map units() {
@@ -99,19 +144,36 @@ final class Values {
     if (e instanceof NamedReference) return column((NamedReference) e);
     if (e instanceof Cast) return cast(encode(((Cast) e).expression()), ((Cast) e).dataType());
     if (e instanceof Extract) return part((Extract) e);
-    if (e instanceof Literal) return of(predicates.encode(e), ((Literal) e).dataType());
-    if (e instanceof Predicate) return of(predicates.encode(e), DataTypes.BooleanType);
+    if (e instanceof Literal) return constant((Literal) e);
+    if (Predicates.isOperation(e)) return of(predicates.encode(e), DataTypes.BooleanType);
     if (!(e instanceof GeneralScalarExpression)) return null;
     String name = ((GeneralScalarExpression) e).name();
     Expression[] operands = e.children();
     if (name.equals("CASE_WHEN")) return choice(operands);
     Value[] values = new Value[operands.length];
     for (int i = 0; i < operands.length; i++) {
-      values[i] = encode(operands[i]);
+      values[i] = seen(encode(operands[i]));
       if (values[i] == null) return null;
     }
     if (ARITHMETIC.contains(name) && values.length == 2) return arithmetic(name, values[0], values[1]);
     return function(name, values, operands);
+  }
+
+  private Value constant(Literal literal) {
+    Value found = of(predicates.encode(literal), literal.dataType());
+    if (found == null || !Predicates.isWhole(found.type) || literal.value() == null) return found;
+    long value = ((Number) literal.value()).longValue();
+    return found.between(value, value);
+  }
+
+  /** A number in the type that Spark sees: it computes with that. */
+  private Value seen(Value operand) {
+    if (!isStored || operand == null || !operand.isColumn() || !isNumber(operand.type)) return operand;
+    return node("CAST", operand.type, new Value[] {operand}, false);
+  }
+
+  private static boolean isNumber(DataType type) {
+    return Predicates.isWhole(type) || type instanceof DecimalType || type instanceof DoubleType || type instanceof FloatType;
   }
 
   private static Value of(List form, DataType type) { return form == null ? null : new Value(form, type, false); }
@@ -149,14 +211,33 @@ final class Values {
     if (left.type instanceof DecimalType && right.type instanceof DecimalType) {
       boolean isKnown = hasTypes || fits(operator, (DecimalType) left.type, (DecimalType) right.type);
       DataType type = isKnown ? decimal(operator, left.type, right.type) : null;
-      return type == null ? null : node(operator, type, both, true);
+      if (type == null) return null;
+      return node(operator, type, both, !fits(operator, (DecimalType) left.type, (DecimalType) right.type));
     }
     if (!left.type.equals(right.type)) return null;
     boolean isBits = "&|^".indexOf(operator) >= 0;
-    if (isBits ? isWhole : isFraction || isWhole && !operator.equals("/")) {
-      return node(operator, left.type, both, operator.equals("/") || operator.equals("%") || isWhole && !isBits);
+    if (isBits) return isWhole ? node(operator, left.type, both, false) : null;
+    boolean isDivision = operator.equals("/") || operator.equals("%");
+    if (isFraction) return node(operator, left.type, both, isDivision && !right.isNonzero());
+    return isWhole && !operator.equals("/") ? whole(operator, left, right) : null;
+  }
+
+  /** Arithmetic with whole numbers, which fails if the result may be out of the range of the type. */
+  private static Value whole(String operator, Value left, Value right) {
+    BigInteger[] ends = new BigInteger[4];
+    BigInteger[] of = {left.lowest, left.highest};
+    BigInteger[] by = {right.lowest, right.highest};
+    for (int i = 0; i < ends.length; i++) {
+      if (operator.equals("+")) ends[i] = of[i / 2].add(by[i % 2]);
+      else if (operator.equals("-")) ends[i] = of[i / 2].subtract(by[i % 2]);
+      else if (operator.equals("*")) ends[i] = of[i / 2].multiply(by[i % 2]);
+      else ends[i] = BigInteger.valueOf(i % 2 == 0 ? -1 : 1).multiply(by[i / 2].abs());
     }
-    return null;
+    Arrays.sort(ends);
+    boolean isRemainder = operator.equals("%");
+    boolean fits = ends[0].compareTo(Value.lowest(left.type)) >= 0 && ends[3].compareTo(Value.highest(left.type)) <= 0;
+    Value made = node(operator, left.type, new Value[] {left, right}, isRemainder ? !right.isNonzero() : !fits);
+    return fits ? new Value(made.form, made.type, made.fails, ends[0], ends[3]) : made;
   }
 
   /** The type that Spark gives a result: it depends on settings. */
@@ -196,9 +277,13 @@ final class Values {
   /** A value as another type; null if Python does not cast it exactly as Spark does. */
   Value cast(Value operand, DataType to) {
     if (operand == null) return null;
-    Value[] one = {operand};
     if (operand.type.equals(to)) return operand;
-    if (Predicates.holds(to, operand.type)) return node("CAST", to, one, false);
+    if (Predicates.holds(to, operand.type)) {
+      Value held = node("CAST", to, new Value[] {operand}, false);
+      boolean isRange = operand.lowest != null && Predicates.isWhole(to);
+      return isRange ? new Value(held.form, to, held.fails, operand.lowest, operand.highest) : held;
+    }
+    Value[] one = {seen(operand)};
     boolean isWhole = Predicates.isWhole(to);
     boolean isFraction = to instanceof DoubleType || to instanceof FloatType;
     if (operand.type instanceof BooleanType) return isWhole ? node("CAST", to, one, false) : null;
@@ -249,7 +334,8 @@ final class Values {
     int part = PARTS.indexOf(extract.field());
     if (source == null || part < 0) return null;
     if (part < FIRST_CLOCK_PART ? !(source.type instanceof DateType) : !isClock(source.type)) return null;
-    return node((String) PARTS.get(part), DataTypes.IntegerType, new Value[] {source}, false);
+    Value made = node((String) PARTS.get(part), DataTypes.IntegerType, new Value[] {source}, false);
+    return part == 0 ? made.between(-MOST_YEARS, MOST_YEARS) : made.between(0, MOST_DAYS);
   }
 
   /** Conditions are predicates. Branches that fail are computed for the rows that take them, as in Spark. */
@@ -259,7 +345,7 @@ final class Values {
     boolean fails = false;
     for (int i = 0; i < operands.length; i++) {
       boolean isCondition = i % 2 == 0 && i + 1 < operands.length;
-      values[i] = isCondition ? of(predicates.encode(operands[i]), DataTypes.BooleanType) : encode(operands[i]);
+      values[i] = isCondition ? of(predicates.encode(operands[i]), DataTypes.BooleanType) : seen(encode(operands[i]));
       if (values[i] == null) return null;
       if (isCondition || values[i].type instanceof NullType) continue;
       if (type != null && !type.equals(values[i].type)) return null;
@@ -270,10 +356,10 @@ final class Values {
 
   private Value function(String name, Value[] values, Expression[] operands) {
     DataType type = values.length == 0 ? null : values[0].type;
-    boolean isNumber = type instanceof DecimalType || type instanceof DoubleType || type instanceof FloatType;
     if ((name.equals("-") || name.equals("ABS")) && values.length == 1) {
       if (type instanceof DecimalType && ((DecimalType) type).precision() > DIGITS_OF_NEGATIONS) return null;
-      return isNumber || Predicates.isWhole(type) ? node(name.equals("-") ? "NEGATE" : name, type, values, true) : null;
+      boolean fails = Predicates.isWhole(type) && values[0].lowest.equals(Value.lowest(type));
+      return isNumber(type) ? node(name.equals("-") ? "NEGATE" : name, type, values, fails) : null;
     }
     if (name.equals("COALESCE") || name.equals("GREATEST") || name.equals("LEAST")) {
       boolean isLazy = name.equals("COALESCE");
@@ -282,7 +368,9 @@ final class Values {
       }
       return type instanceof BooleanType && !isLazy ? null : node(name, type, values, false);
     }
-    if (name.equals("CHAR_LENGTH") && isText(type)) return node(name, DataTypes.IntegerType, values, false);
+    if (name.equals("CHAR_LENGTH") && isText(type)) {
+      return node(name, DataTypes.IntegerType, values, false).between(0, Integer.MAX_VALUE);
+    }
     if (name.equals("SUBSTRING") && isText(type)) {
       for (int i = 1; i < operands.length; i++) if (!isCount(operands[i])) return null;
       return node(name, type, values, false);
