@@ -79,6 +79,9 @@ class MetadataReader(DataSourceReader):
         The columns that Spark wants.
     """
 
+    commit: str | None = None
+    """Nothing says that its rows stay the same."""
+
     def __init__(self, options: LanceOptions, schema: StructType) -> None:
         known = schema_of(options)
         unknown = [name for name in schema.names if name not in known.names]

@@ -9,6 +9,8 @@ from connector.options.options import LanceOptions
 
 _SESSION = lance_format.Session()
 """Queries open a table several times, on the driver and in workers that outlive their tasks."""
+_DIGITS = 16
+"""Number of digits of a digest."""
 
 
 def open_snapshot(options: LanceOptions) -> lance_format.LanceDataset:
@@ -60,6 +62,20 @@ def open_committed(
 ) -> lance_format.LanceDataset:
     """Open a table as it is, without the columns that a statement adds to it; see `open_at`."""
     return _open(options, uri, version)
+
+
+def commit_of(dataset: lance_format.LanceDataset) -> str | None:
+    """Return a digest of the transaction that made a version, in hexadecimal; None if that is not known.
+
+    No other version of any table has it, unless it is a copy.
+    """
+    return known_commit(dataset.trace().hex())
+
+
+def known_commit(trace: str) -> str | None:
+    """Return the digest of the latest transaction of a trace in hexadecimal; None if that is not known."""
+    latest = trace[:_DIGITS]
+    return latest if latest.strip("0") else None
 
 
 def branch_uri(options: LanceOptions) -> str:

@@ -12,14 +12,14 @@ from another that was made in its place. A scan may skip fewer rows than it coul
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from threading import Lock
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from connector.lru_cache import LruCache
+from connector.options.snapshot import known_commit
 from connector.read.partition import ScanPartition
 from connector.types.schemas import to_exchange_schema
 from lance_format import LanceError
@@ -30,9 +30,8 @@ OpenReader = Callable[[dict[str, str], StructType], Any]
 
 _MAX_KEYS = 1 << 19
 """More keys are not used: as `RuntimeFilters.MAX_KEYS`."""
-_HELD_BYTES = 32 * 1024 * 1024
-_UNKNOWN = "0" * 16
-"""How a trace begins if the transaction of the version is not known: it does not tell the table from another."""
+_KNOWN: LruCache[str, pa.Array | None] = LruCache(32 * 1024 * 1024)
+"""The keys that were read last: a query filters several scans by the same keys."""
 
 
 def parse_keys(text: str, open_reader: OpenReader) -> Iterator[Expression]:
@@ -45,43 +44,24 @@ def parse_keys(text: str, open_reader: OpenReader) -> Iterator[Expression]:
     open_reader : callable
     """
     for asked in json.loads(text):
-        keys = _KNOWN.find(asked, open_reader)
+        keys = _find(asked, open_reader)
         if keys is not None:
             yield nodes.In(nodes.Column((asked["column"],)), keys)
 
 
-class _KnownKeys:
-    """The keys that were read last: a query plans a scan several times, and filters several scans by the same keys."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._known: OrderedDict[str, pa.Array | None] = OrderedDict()
-
-    def find(self, asked: dict[str, Any], open_reader: OpenReader) -> pa.Array | None:
-        """Return keys, or None if they are too many, or cannot be read: the query will say why."""
-        name = json.dumps([asked[part] for part in ("trace", "options", "schema")])
-        with self._lock:
-            if name in self._known:
-                self._known.move_to_end(name)
-                return self._known[name]
-        try:
-            keys = _read(asked, open_reader)
-        except LanceError:
-            return None
-        if not asked["trace"] or asked["trace"].startswith(_UNKNOWN):
-            return keys
-        with self._lock:
-            self._known[name] = keys
-            while sum(_held_bytes(one) for one in self._known.values()) > _HELD_BYTES:
-                self._known.popitem(last=False)
-        return keys
-
-
-_KNOWN = _KnownKeys()
-
-
-def _held_bytes(keys: pa.Array | None) -> int:
-    return 4096 + (0 if keys is None else keys.nbytes)
+def _find(asked: dict[str, Any], open_reader: OpenReader) -> pa.Array | None:
+    """Return keys, or None if they are too many, or cannot be read: the query will say why."""
+    name = json.dumps([asked[part] for part in ("trace", "options", "schema")])
+    known = _KNOWN.get(name)
+    if known is not None:
+        return known[0]
+    try:
+        keys = _read(asked, open_reader)
+    except LanceError:
+        return None
+    if known_commit(asked["trace"] or "") is not None:
+        _KNOWN.put(name, keys, len(name) + (0 if keys is None else keys.nbytes))
+    return keys
 
 
 def _read(asked: dict[str, Any], open_reader: OpenReader) -> pa.Array | None:

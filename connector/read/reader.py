@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from connector.options.options import LanceOptions
-from connector.options.snapshot import open_at
+from connector.options.snapshot import commit_of, open_at
 from connector.read.partition import ScanPartition
 from connector.read.pushed import Pushed
 from connector.read.task_errors import told_briefly
@@ -118,6 +118,11 @@ class LanceReader(DataSourceReader):
     @cached_property
     def _planned(self) -> LanceScanner:
         return self._scanner(self._dataset)
+
+    @property
+    def commit(self) -> str | None:
+        """What tells the version that is read from all others; None if nothing does."""
+        return commit_of(self._dataset)
 
     @cached_property
     def tasks(self) -> list[ScanTask]:

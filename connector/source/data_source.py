@@ -96,7 +96,7 @@ from connector.jobs.row_search import find_replaced_rows
 from connector.jobs.threads import active_session
 from connector.metadata.reading import MetadataReader, describe_metadata, open_described, refuse_writing, schema_of
 from connector.options.options import LanceOptions
-from connector.options.snapshot import branch_uri, open_at, open_snapshot
+from connector.options.snapshot import branch_uri, commit_of, open_at, open_snapshot
 from connector.planner.answers import answer, bounds, describe, in_schema
 from connector.protocol import (
     ASK,
@@ -219,6 +219,10 @@ class LanceDataSource(DataSource):
         seen = self._infer_schema(dataset) if schema is None else schema
         found = describe(dataset, seen, exact=_is_plain(options), blob_handling=options.blob_handling)
         return {**found, "misfit": None if schema is None else self._misfit(dataset, schema)}
+
+    def commit(self) -> str | None:
+        """Return what tells the version that is read from all others, also of another table at its path; or None."""
+        return commit_of(open_at(self._parsed_options, *self._seen()))
 
     def act(self, schema: StructType | None) -> dict[str, Any]:
         """Do the action that a catalog requests; see `connector.catalog.actions`."""

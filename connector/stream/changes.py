@@ -172,6 +172,9 @@ class ChangesReader(DataSourceReader):
         If the last version lacks a column.
     """
 
+    commit: str | None = None
+    """Nothing says that its rows stay the same."""
+
     def __init__(self, options: LanceOptions, schema: StructType) -> None:
         changes = options.changes
         for name in ("maxFilesPerTrigger", "maxBytesPerTrigger", "failOnDataLoss"):
