@@ -134,6 +134,16 @@ class TestOverwritingATableWithItself:
         assert ids(sql) == rows_of(birds) == [10, 11, 12, 13]
 
 
+def test_options_that_tables_do_not_have_are_refused(sql: SparkSession) -> None:
+    for option in ("compresion 'zstd'", "max_row_per_file 'many'"):
+        with pytest.raises(PySparkException, match=r"option 'max_row|unknown option 'compresion'"):
+            sql.sql(f"CREATE TABLE birds (id long) USING lance OPTIONS ({option})")
+        assert tables(sql) == []
+    sql.sql("CREATE TABLE birds (id long) USING lance OPTIONS (max_row_per_file 2)")
+    sql.sql("INSERT INTO birds VALUES (0), (1), (2)")
+    assert ids(sql) == [0, 1, 2]
+
+
 class TestReplacing:
     def test_columns_properties_and_comment_follow(self, sql: SparkSession, birds: str) -> None:
         sql.sql("ALTER TABLE birds SET TBLPROPERTIES (old = '1', both = '1')")

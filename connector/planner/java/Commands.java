@@ -1,5 +1,6 @@
 package lance;
 
+import java.net.URI;
 import java.util.Arrays;
 import java.util.Collections;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
@@ -129,7 +130,8 @@ final class Commands extends SparkStrategy {
       CreateTableExec create = (CreateTableExec) spark;
       TableSpec spec = create.tableSpec();
       StructType columns = CatalogV2Util.v2ColumnsToStructType(create.columns());
-      Staging.checkColumns(spec.location(), Staging.properties(spec.options()), columns);
+      URI managed = session.sessionState().catalog().defaultTablePath(Staging.identifier(create.identifier()));
+      Staging.check(spec.location(), managed, Staging.properties(spec.options()), columns);
       return null;
     }
     if (!DefaultSource.enabled()) {

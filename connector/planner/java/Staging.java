@@ -63,9 +63,14 @@ final class Staging implements StagingTableCatalog {
     return location.isDefined() && Boolean.TRUE.equals(Python.ask("exists", at(location, properties), null).get("exists"));
   }
 
-  /** Refuses columns that an existing table at a location does not have. No columns stand for all of the table's. */
-  static void checkColumns(Option location, Map properties, StructType columns) {
-    if (location.isEmpty() || columns.isEmpty() || !DefaultSource.enabled()) return;
+  /** Refuses options that tables do not have, and columns that an existing table at a location does not have. No columns
+   * stand for all of the table's. The other location is that of a table for which none is given. */
+  static void check(Option location, URI other, Map properties, StructType columns) {
+    if (columns.isEmpty() || !DefaultSource.enabled()) return;
+    if (location.isEmpty()) {
+      if (!properties.isEmpty()) isTable(Option.apply(other.toString()), properties);
+      return;
+    }
     Object misfit = Python.ask("misfit", at(location, properties), columns).get("misfit");
     if (misfit != null) {
       throw new IllegalArgumentException(misfit + ". CREATE TABLE without columns takes those of the table");
