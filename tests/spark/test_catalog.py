@@ -41,6 +41,20 @@ def test_a_session_has_a_catalog_called_lance(planner: SparkSession) -> None:
     assert planner.sql("SHOW NAMESPACES IN lance").collect() == []
 
 
+def test_a_session_that_reads_tables_of_a_catalog_only_plans_them_as_others(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE @.t AS SELECT id, id % 5 AS part FROM range(50)")
+    other = catalog.spark.newSession()
+    for option in ("", ".root"):
+        setting = f"spark.sql.catalog.{catalog.name}{option}"
+        other.conf.set(setting, catalog.spark.conf.get(setting))
+    other.conf.set(PLANNER, "true")
+    table = f"{catalog.name}.db.t"
+    numbered = f"SELECT *, row_number() OVER (PARTITION BY part ORDER BY id) AS number FROM {table}"
+    query = f"SELECT id FROM ({numbered}) WHERE number < 2"
+    assert ", first: " in other.sql(query)._jdf.queryExecution().executedPlan().toString()
+    assert sorted(row.id for row in other.sql(query).collect()) == [0, 1, 2, 3, 4]
+
+
 def test_namespaces_are_directories(catalog: Catalog) -> None:
     catalog.sql("CREATE NAMESPACE IF NOT EXISTS @")
     catalog.sql("CREATE NAMESPACE @.inner")

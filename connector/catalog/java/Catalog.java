@@ -163,7 +163,7 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
   }
 
   Table load(Identifier table, Map options) throws NoSuchTableException {
-    StreamChecks.install();
+    Commands.install();
     boolean hadPlace = options.containsKey("path");
     if (!hadPlace || !isInQuery(table) && !state(table, options).equals("table")) {
       boolean isOfTable = hadPlace && isNamedInQuery() && owner(table) != table && tableExists(main(table));

@@ -46,7 +46,7 @@ public class SessionCatalog extends DelegatingCatalogExtension {
   private Table known(Table table, String name, String version) {
     CatalogTable entry = entry(table);
     if (entry == null) return null;
-    StreamChecks.install();
+    Commands.install();
     Map options = options(table, entry);
     if (version != null) options.put(name, version);
     boolean isThere = Boolean.TRUE.equals(Python.ask("exists", options, null).get("exists"));

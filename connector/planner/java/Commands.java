@@ -55,7 +55,7 @@ final class Commands extends SparkStrategy {
 
   private Commands(SparkSession session) { this.session = session; }
 
-  /** Takes part in the planning of the active session. Each session has own strategies. */
+  /** Takes part in the planning of the active session, which looks up a table. Each session has own strategies. */
   static synchronized void install() {
     Statements.install();
     StreamChecks.install();
