@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from connector.planner.answers import Answers
 from tests.spark.conftest import append, load, planning
 
 SETTING = "spark.lance.planner.runtimeFilters.enabled"
@@ -269,6 +270,35 @@ class TestFilters:
             num_rows = planner.sql(text).count()
         with using(planner, settings):
             assert self.scanned(planner, text, driver) == (num_rows, expected)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("mode", ["true", "always"])
+    def test_many_tables_of_one_key(
+        self, planner: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+    ) -> None:
+        """Keys that are known by one table are not described by way of every other."""
+        sizes: list[int] = []
+        apply = Answers.apply
+
+        def sized(self: Answers, question: str) -> str:
+            sizes.append(len(question))
+            return apply(self, question)
+
+        monkeypatch.setattr(Answers, "apply", sized)
+        names = [f"alike{number}" for number in range(10)]
+        rows = {
+            name: planner.range(50000).selectExpr("id", f"id % 50 AS {name}", f"id + 9 AS o{name}") for name in names
+        }
+        rows["large"] = planner.range(2000000).selectExpr("id AS other")
+        for name, some in rows.items():
+            append(some, str(tmp_path / name))
+            load(planner, str(tmp_path / name)).createOrReplaceTempView(name)
+        joins = " ".join(f"JOIN {name} USING (id)" for name in names[1:])
+        query = f"SELECT count(*), min(other) FROM alike0 {joins} JOIN large ON oalike9 = other WHERE alike0 = 7"
+        with using(planner, {SETTING: mode}):
+            assert " IN oalike9 of " in planner.sql(query)._jdf.queryExecution().executedPlan().toString()
+            assert planner.sql(query).head() == (1000, 16)
+        assert max(sizes) < 200_000
 
     @pytest.mark.slow
     def test_too_many_keys(self, planner: SparkSession, path: str, tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ final class Input {
   double rows;
   boolean isSelective;
   boolean isDone;
+  /** Number of inputs that have to be read for its keys. */
+  int sources = 1;
 
   Input(LogicalPlan node) {
     this.node = node;
@@ -97,8 +99,17 @@ final class Input {
   /** Notes that the keys of another input keep a share of its rows. */
   void shrink(Edge edge, List edges, double kept) {
     edges.add(edge);
+    edge.kept = kept;
     rows *= kept;
+    sources += edge.source.input.sources;
     isSelective = true;
+  }
+
+  /** All edges whose keys its rows are of. */
+  List shrunkBy() {
+    List all = new ArrayList(filters);
+    all.addAll(semijoins);
+    return all;
   }
 
   /** Spark's guess whether a predicate excludes many rows. */

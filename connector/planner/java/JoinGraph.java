@@ -199,6 +199,8 @@ final class Edge {
   boolean isQueried;
   /** Whether the driver reads the keys itself, while it plans the scan of the target. */
   boolean isRead;
+  /** The estimated share of the rows of the target that its keys keep, once it is chosen. */
+  double kept = 1;
 
   Edge(Place source, Place target, LogicalPlan side, Seq keys, int position) {
     this.source = source;
@@ -206,6 +208,31 @@ final class Edge {
     this.side = side;
     this.keys = keys;
     this.position = position;
+  }
+
+  /**
+   * The share of the rows of the source that is left by those keys of which the rows of the target are, too: the keys that
+   * these lack are known without the source.
+   */
+  double known() {
+    double share = 1;
+    List own = source.input.shrunkBy();
+    List others = target.input.shrunkBy();
+    for (int i = 0; i < own.size(); i++) {
+      Edge edge = (Edge) own.get(i);
+      if (edge.target.column.semanticEquals(source.column) && edge.isAmong(others, target.column)) share *= edge.kept;
+    }
+    return share;
+  }
+
+  /** Whether some edges have one with the keys of this for a column. */
+  private boolean isAmong(List others, AttributeReference column) {
+    for (int i = 0; i < others.size(); i++) {
+      Edge other = (Edge) others.get(i);
+      boolean isSame = other.source.input == source.input && other.source.column.semanticEquals(source.column);
+      if (isSame && other.target.column.semanticEquals(column)) return true;
+    }
+    return false;
   }
 
   /**

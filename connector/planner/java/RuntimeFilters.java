@@ -68,6 +68,8 @@ final class RuntimeFilters extends Rule {
   /** Filters that are estimated to keep more of the rows are not worth their risk, nor are gains below so many costs. */
   private static final double MAX_KEPT = 0.5;
   private static final double MIN_GAIN = 2;
+  /** Keys that many inputs have to be read for are not passed on. */
+  private static final int MAX_SOURCES = 32;
 
   public TreeNode apply(TreeNode given) {
     LogicalPlan plan = (LogicalPlan) given;
@@ -96,7 +98,7 @@ final class RuntimeFilters extends Rule {
     plan.invalidateStatsCache();  // Samples have told more about them.
     for (Input next = smallest(inputs); next != null; next = smallest(inputs)) {
       next.isDone = true;
-      if (isForced() || next.isSelective && next.rows <= MAX_KEYS) transfer(next);
+      if ((isForced() || next.isSelective && next.rows <= MAX_KEYS) && next.sources <= MAX_SOURCES) transfer(next);
     }
     Map found = new IdentityHashMap();
     for (int i = 0; i < inputs.size(); i++) {
@@ -240,7 +242,9 @@ final class RuntimeFilters extends Rule {
   /** The share of the rows of a target that keys are estimated to keep, if neither input has much more of them. */
   private static double kept(Edge edge) {
     Input source = edge.source.input;
-    return Math.min(source.rows / Math.max(Math.min(source.read, edge.target.input.read), 1), 1);
+    double known = edge.known();
+    double rows = known == 0 ? source.read : source.rows / known;
+    return Math.min(rows / Math.max(Math.min(source.read, edge.target.input.read), 1), 1);
   }
 
   /** What is spared by a filter, in microseconds. */
@@ -252,7 +256,7 @@ final class RuntimeFilters extends Rule {
   /** Whether the driver reads the keys of an input in less time than they spare. */
   private static boolean isWorthReading(Edge edge) {
     Input source = edge.source.input;
-    double cost = READ * (1 + source.semijoins.size()) + source.cost();
+    double cost = READ * source.sources + source.cost();
     boolean isWorth = gain(edge) >= cost * MIN_GAIN || isForced();
     return isWorth && reads() && ReadKeys.areReadable(edge.source);
   }
