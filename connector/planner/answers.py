@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from connector.jobs.sizes import DEFAULT_BYTES
+from connector.options.snapshot import commit_of
 from connector.planner.known_answers import KnownAnswers
 from connector.read.pickling import pickle_reader
 from connector.read.predicates import filterable_columns
@@ -29,7 +30,7 @@ from lance_format import ColumnBounds, LanceDataset, LanceError, LanceField
 Source = Callable[[dict[str, str]], Any]
 """Makes a data source from its options."""
 
-_COMMIT = "commit"
+COMMIT = "commit"
 """Key of answers that stay true: what tells the version that they are about from all others."""
 _TEXT_BYTES = 20
 """Minimum assumed size of values of variable length; Spark assumes the same of strings."""
@@ -81,6 +82,7 @@ def describe(dataset: LanceDataset, schema: StructType, *, exact: bool, blob_han
         "sizes": _column_bytes(visible, rows, data_bytes),
         "filterable": filterable_columns(pa.schema(plain), schema),
         "aggregated": True,
+        COMMIT: commit_of(dataset),
     }
 
 
@@ -205,7 +207,7 @@ def answer(source: Source, question: str, options: Mapping[str, str], schema: st
         The columns of the question, as JSON.
     """
     try:
-        return _ANSWERS[question](source({name.lower(): value for name, value in options.items()}), schema)
+        return _ANSWERS[question](source(_in_lower_case(options)), schema)
     except (LanceError, PySparkException, KeyboardInterrupt) as error:
         return {"error": f"{type(error).__name__}: {error}"}
     except BaseException:  # Also of an exit, after which py4j would close its connection.
@@ -228,27 +230,40 @@ class Answers:
     def apply(self, question: str) -> str:
         """Answer one question."""
         asked = json.loads(question)
-        known = self._known.find(question, lambda: self._commit(asked["options"]))
+        made: list[Any] = []
+
+        def source(options: dict[str, str]) -> Any:
+            if not made:
+                made.append(self._source(options))
+            return made[0]
+
+        known = self._known.find(question, lambda: _find_commit(source, asked["options"]))
         if known is not None:
             return known
-        found = answer(self._source, asked["ask"], asked["options"], asked["schema"])
-        commit = found.pop(_COMMIT, None)
+        found = answer(source, asked["ask"], asked["options"], asked["schema"])
+        commit = found.pop(COMMIT, None)
         reply = json.dumps(found)
         if commit is not None:
             self._known.keep(question, commit, reply)
         return reply
 
-    def _commit(self, options: Mapping[str, str]) -> str | None:
-        try:
-            found: str | None = self._source({name.lower(): value for name, value in options.items()}).commit()
-        except Exception:  # A new answer will tell it.
-            return None
-        return found
-
     class Java:
         """Interface that py4j offers to Java."""
 
         implements = ["java.util.function.Function"]
+
+
+def _find_commit(source: Source, options: Mapping[str, str]) -> str | None:
+    """Return what tells the version that a question is about from all others; None if it cannot be looked up."""
+    try:
+        found: str | None = source(_in_lower_case(options)).commit()
+    except Exception:  # The answer to the question will tell it.
+        return None
+    return found
+
+
+def _in_lower_case(options: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in options.items()}
 
 
 def _describe(source: Any, schema: str | None) -> dict[str, Any]:
@@ -307,14 +322,14 @@ def _plan(source: Any, schema: str) -> dict[str, Any]:
         "partitions": partitions,
         "rows": sum(task.num_rows for task in tasks),
         "fragments": len({fragment_id for task in tasks for fragment_id in task.fragment_ids}),
-        _COMMIT: reader.commit,
+        COMMIT: reader.commit,
     }
 
 
 def _share(source: Any, schema: str) -> dict[str, Any]:
     reader = source.reader(_parse_schema(schema))
     sampled, passed = reader.sample()
-    return {"sampled": sampled, "passed": passed, _COMMIT: reader.commit}
+    return {"sampled": sampled, "passed": passed, COMMIT: reader.commit}
 
 
 def _stream(source: Any, schema: str) -> dict[str, Any]:

@@ -206,8 +206,7 @@ class LanceDataSource(DataSource):
         schema : StructType, optional
             The columns that Spark sees; inferred if not given.
         """
-        options, snapshot = self._parsed_options, read_snapshot(self.options)
-        dataset = self._open() if snapshot is None else open_at(options, *snapshot)
+        options, dataset = self._parsed_options, self._opened
         if options.metadata_table is not None:
             return describe_metadata(options, dataset)
         if options.changes.read_change_feed:
@@ -222,7 +221,7 @@ class LanceDataSource(DataSource):
 
     def commit(self) -> str | None:
         """Return what tells the version that is read from all others, also of another table at its path; or None."""
-        return commit_of(open_at(self._parsed_options, *self._seen()))
+        return commit_of(self._opened)
 
     def act(self, schema: StructType | None) -> dict[str, Any]:
         """Do the action that a catalog requests; see `connector.catalog.actions`."""
@@ -377,6 +376,12 @@ class LanceDataSource(DataSource):
         if options.metadata_table is not None:
             return open_described(options)
         return open_feed(options) if options.changes.read_change_feed else open_snapshot(options)
+
+    @cached_property
+    def _opened(self) -> LanceDataset:
+        """The version that Spark has seen, or else the one that the options name."""
+        snapshot = read_snapshot(self.options)
+        return self._open() if snapshot is None else open_at(self._parsed_options, *snapshot)
 
     def _misfit(self, dataset: LanceDataset, schema: StructType) -> str | None:
         options = self._parsed_options

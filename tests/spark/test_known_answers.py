@@ -76,15 +76,21 @@ def test_what_is_asked_again_is_known(answers: Counted, path: str) -> None:
     assert shares == [{"sampled": 10, "passed": 5}] * 3
     answers.ask("plan", snapshot(path, 1), SCHEMA)
     assert answers.made == ["reader"] * 3
+    described = [answers.ask("describe", {"path": path}) for _ in range(3)]
+    assert answers.made == [*["reader"] * 3, "describe"]
+    assert described[0] == described[2]
+    assert "commit" not in {**described[0], **plans[0], **shares[0]}
 
 
 def test_another_version_is_asked_for_anew(answers: Counted, path: str) -> None:
     for _ in range(2):
         assert answers.ask("plan", {"path": path}, SCHEMA)["rows"] == 10
+        assert answers.ask("describe", {"path": path})["rows"] == 10
     write(path, range(5), "append")
     for _ in range(2):
         assert answers.ask("plan", {"path": path}, SCHEMA)["rows"] == 15
-    assert answers.made == ["reader"] * 2
+        assert answers.ask("describe", {"path": path})["version"] == 2
+    assert answers.made == ["reader", "describe"] * 2
     assert answers.ask("plan", snapshot(path, 2), SCHEMA)["rows"] == 15
     assert answers.ask("plan", snapshot(path, 1), SCHEMA)["rows"] == 10
 
@@ -144,6 +150,14 @@ def test_requests_to_an_object_store(s3_server: ObjectServer) -> None:
         assert proxy.counts() == alone
         assert answers.ask("plan", options, SCHEMA) == first
         assert proxy.counts() == {"GET": 1}
+        latest = {name: value for name, value in options.items() if not name.startswith("__")}
+        answers.ask("describe", latest)
+        for rows_added in (0, 0, 10, 0):
+            if rows_added:
+                lance_format.write_dataset(rows[:rows_added], uri, mode="append", storage_options=storage)
+            proxy.requests.clear()
+            assert answers.ask("describe", latest)["rows"] == 50_000 + (rows_added or 10 * (len(answers.made) > 2))
+            assert proxy.counts() == {"LIST": 1}
 
 
 def test_queries_see_changes_of_all_kinds(planner: SparkSession, path: str) -> None:
