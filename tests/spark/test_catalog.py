@@ -730,7 +730,7 @@ def test_replace_where_is_one_version(catalog: Catalog) -> None:
 def test_rows_to_replace_are_found_by_a_job(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE @.t AS SELECT id, concat('n', id) AS name FROM range(0, 4000, 1, 4)")
     with job_from(catalog.spark, 0):
-        replace = "INSERT INTO @.t REPLACE WHERE id % 1 = 0 AND id >= 100 SELECT -1, 'new'"
+        replace = "INSERT INTO @.t REPLACE WHERE upper(name) <> 'A' AND id >= 100 SELECT -1, 'new'"
         catalog.refuses(replace, "REPLACE WHERE")
         replace = "INSERT INTO @.t REPLACE WHERE id >= 100 SELECT -1, 'new'"
         jobs = jobs_of(catalog.spark, lambda: catalog.sql(replace))
@@ -744,6 +744,8 @@ def test_rows_to_replace_are_found_by_a_job(catalog: Catalog) -> None:
         assert theirs.version == 2
         catalog.sql("INSERT INTO @.t REPLACE WHERE id = 5000 SELECT 5000, 'none'")
         assert catalog.sql("SELECT count(*) FROM @.t") == [(102,)]
+        catalog.sql("INSERT INTO @.t REPLACE WHERE id % 2 = 1 AND substring(name, 1, 1) = 'n' SELECT 7000, 'odd'")
+        assert catalog.sql("SELECT count(*), sum(id) FROM @.t") == [(53, 2450 - 1 + 5000 + 7000)]
         assert not leftovers(Path(catalog.path("t")))
 
 
@@ -758,7 +760,7 @@ def test_the_driver_deletes_what_it_finds_sooner_than_a_job(catalog: Catalog) ->
 @pytest.mark.slow
 def test_replace_where_refuses_what_it_cannot_do(catalog: Catalog) -> None:
     catalog.sql("CREATE TABLE @.t AS SELECT id, concat('n', id) AS name FROM range(10)")
-    catalog.refuses("INSERT INTO @.t REPLACE WHERE length(name) = 2 SELECT 1, 'a'", "REPLACE WHERE|ilter")
+    catalog.refuses("INSERT INTO @.t REPLACE WHERE upper(name) = 'N' SELECT 1, 'a'", "REPLACE WHERE|ilter")
     catalog.refuses("INSERT INTO @.t REPLACE WHERE id > 3 SELECT raise_error('no'), 'a'", "no")
     catalog.refuses("INSERT INTO @.t REPLACE WHERE nothing = 1 SELECT 1, 'a'", "nothing")
     catalog.sql("CREATE TABLE @.texts (name STRING COLLATE UTF8_LCASE)")

@@ -36,6 +36,8 @@ final class JoinGraph {
   private static final List PASSES_RIGHT = names("Inner Cross RightOuter");
 
   private final Map inputs = new IdentityHashMap();
+  /** The same in the order of the plan, on which it depends which of equal ones goes first. */
+  private final List ordered = new ArrayList();
 
   private JoinGraph() {}
 
@@ -43,7 +45,7 @@ final class JoinGraph {
   static List inputs(LogicalPlan plan) {
     JoinGraph graph = new JoinGraph();
     graph.visit(plan);
-    return new ArrayList(graph.inputs.values());
+    return graph.ordered;
   }
 
   private static List names(String joined) { return Arrays.asList(joined.split(" ")); }
@@ -127,7 +129,10 @@ final class JoinGraph {
   }
 
   private Input input(LogicalPlan node) {
-    if (!inputs.containsKey(node)) inputs.put(node, new Input(node));
+    if (!inputs.containsKey(node)) {
+      inputs.put(node, new Input(node));
+      ordered.add(inputs.get(node));
+    }
     return (Input) inputs.get(node);
   }
 
