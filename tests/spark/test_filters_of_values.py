@@ -181,6 +181,14 @@ def test_invalid_patterns_fail_as_in_spark(planner: SparkSession, names: tuple[s
             planner.sql(f"SELECT * FROM {name} WHERE text LIKE '%a\\\\b%c%'").collect()
 
 
+def test_long_patterns(planner: SparkSession, names: tuple[str, str]) -> None:
+    for pattern in ("%a%" + "b" * 50_000 + "_%", "%a%" + "\\\\_" * 500 + "%c"):
+        query = f"SELECT count(*) FROM {{}} WHERE text NOT LIKE '{pattern}'"
+        found, expected = (planner.sql(query.format(name)) for name in names)
+        assert not is_filtered_by_spark(plan_of(found))
+        assert found.collect() == expected.collect()
+
+
 def test_patterns_that_no_table_takes_are_those_of_spark(planner: SparkSession, names: tuple[str, str]) -> None:
     """A filter over a join's columns stays LIKE, for which Spark compiles code."""
     query = """SELECT count(*) FROM {0} a JOIN {0} b ON a.many = b.many AND concat(a.text, b.text) LIKE '%a%a%'

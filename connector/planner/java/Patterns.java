@@ -74,7 +74,7 @@ final class OfferedPatterns extends Rule {
   private static final class Offered extends AbstractPartialFunction {
     /** Other patterns are written as comparisons, or refused when they are evaluated. */
     private static final Pattern SIMPLE = Pattern.compile("[^_%]*|%?[^_%]+%?|[^_%]+%[^_%]+", Pattern.DOTALL);
-    private static final Pattern VALID = Pattern.compile("(\\\\[_%\\\\]|[^\\\\])*", Pattern.DOTALL);
+    private static final Pattern VALID = Pattern.compile("[^\\\\]*+(\\\\[_%\\\\][^\\\\]*+)*+", Pattern.DOTALL);
 
     public boolean isDefinedAt(Object term) {
       if (!(term instanceof Like) || ((Like) term).escapeChar() != '\\') return false;
