@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_format.expressions import Expression, bind, nodes
+from lance_format.expressions.rendering import to_sql
 from lance_format.expressions.values.casts import cast
 
 
@@ -48,3 +50,11 @@ def test_numbers_have_exponents_where_those_of_the_reference_have(
     value: float | None, arrow_type: pa.DataType, text: str | None
 ) -> None:
     assert cast(pa.array([value, 1], arrow_type), pa.string()).to_pylist() == [text, "1.0"]
+
+
+def test_casts_within_casts_are_bound_once_each() -> None:
+    """Were each bound twice, forty of them would take for ever."""
+    expression: Expression = nodes.Column(("x",))
+    for depth in range(40):
+        expression = nodes.Cast(expression, pa.int64() if depth % 2 else pa.int32())
+    assert to_sql(bind(expression, pa.schema([("x", pa.int32())])).expression).count("CAST") == 39

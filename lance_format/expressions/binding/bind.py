@@ -84,8 +84,9 @@ class _Binder:
                 return compare_null_safe(self.bind(left), self.bind(right))
             case nodes.In(operand, values):
                 return is_among(self.bind(operand), values)
-            case nodes.Cast(operand, arrow_type) if (typed := self.bind(operand)).type == arrow_type:
-                return typed
+            case nodes.Cast(operand, arrow_type):
+                typed = self.bind(operand)
+                return typed if typed.type == arrow_type else typed_node(node, [typed])
             case nodes.Like(operand):
                 return typed_node(node, [as_text(self.bind(operand), "LIKE")])
             case nodes.Arithmetic(operator, left, right):
