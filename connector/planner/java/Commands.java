@@ -3,6 +3,8 @@ package lance;
 import java.net.URI;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.Set;
+import java.util.WeakHashMap;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.catalog.BucketSpec;
@@ -43,6 +45,7 @@ import scala.Option;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
+import scala.runtime.AbstractFunction1;
 
 /**
  * Plans those commands on Lance tables of the session catalog that lose data if Spark runs them its own way.
@@ -51,6 +54,9 @@ import scala.collection.immutable.Seq;
  * catalog that stages changes avoids both, so these commands, and no others, get one: Staging.
  */
 final class Commands extends SparkStrategy {
+  /** The extensions of sessions that have rules which run before sources are asked. */
+  private static final Set EXTENDED = Collections.newSetFromMap(new WeakHashMap());
+
   private final SparkSession session;
 
   private Commands(SparkSession session) { this.session = session; }
@@ -63,8 +69,10 @@ final class Commands extends SparkStrategy {
     Option active = org.apache.spark.sql.classic.SparkSession$.MODULE$.getActiveSession();
     if (active.isEmpty()) return;
     SparkSession session = (SparkSession) active.get();
-    NullOperands.install(session);
-    Patterns.install(session);
+    if (EXTENDED.add(session.extensions())) {
+      injectRule(session, new NullOperands());
+      injectRule(session, new OfferedPatterns());
+    }
     installRule(session, new Patterns());
     installRule(session, new KeptColumns());
     installRule(session, new MatchedRows());
@@ -76,6 +84,13 @@ final class Commands extends SparkStrategy {
       if (strategies.apply(i) instanceof Commands) return;
     }
     session.experimental().extraStrategies_$eq((Seq) strategies.appended(new Commands(session)));
+  }
+
+  /** A rule takes part in the optimization of the queries of a session before sources are asked. */
+  private static void injectRule(SparkSession session, final Rule rule) {
+    session.extensions().injectOptimizerRule(new AbstractFunction1() {
+      public Object apply(Object of) { return rule; }
+    });
   }
 
   /** A rule takes part in the optimization of the queries of the session, once. */

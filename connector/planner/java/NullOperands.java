@@ -1,8 +1,5 @@
 package lance;
 
-import java.util.Collections;
-import java.util.Set;
-import java.util.WeakHashMap;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.BinaryOperator;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -12,12 +9,10 @@ import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.collection.immutable.Seq;
-import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 
 /**
@@ -26,17 +21,6 @@ import scala.runtime.AbstractPartialFunction;
  * predicates, which a null is not. `coalesce(x BETWEEN NULL AND 5, true)` becomes one.
  */
 final class NullOperands extends Rule {
-  /** The extensions of sessions that have the rule. */
-  private static final Set INSTALLED = Collections.newSetFromMap(new WeakHashMap());
-
-  /** Takes part in the optimization of the queries of a session before its sources are asked, once. */
-  static synchronized void install(SparkSession session) {
-    if (!INSTALLED.add(session.extensions())) return;
-    session.extensions().injectOptimizerRule(new AbstractFunction1() {
-      public Object apply(Object of) { return new NullOperands(); }
-    });
-  }
-
   public TreeNode apply(TreeNode plan) {
     Seq leaves = ((LogicalPlan) plan).collectLeaves();
     for (int i = 0; i < leaves.size(); i++) {

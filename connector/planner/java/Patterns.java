@@ -1,8 +1,5 @@
 package lance;
 
-import java.util.Collections;
-import java.util.Set;
-import java.util.WeakHashMap;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
@@ -14,7 +11,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.util.StringUtils;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.connector.expressions.UserDefinedScalarFunc;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -22,7 +18,6 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StringType$;
 import org.apache.spark.unsafe.types.UTF8String;
-import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 
 /**
@@ -31,17 +26,6 @@ import scala.runtime.AbstractPartialFunction;
  * again where the scan has not taken it.
  */
 final class Patterns extends Rule {
-  /** The extensions of sessions in which scans are offered such filters. */
-  private static final Set INSTALLED = Collections.newSetFromMap(new WeakHashMap());
-
-  /** Takes part in the optimization of the queries of a session before its sources are asked, once. */
-  static synchronized void install(SparkSession session) {
-    if (!INSTALLED.add(session.extensions())) return;
-    session.extensions().injectOptimizerRule(new AbstractFunction1() {
-      public Object apply(Object of) { return new OfferedPatterns(); }
-    });
-  }
-
   static boolean isLike(UserDefinedScalarFunc function) { return function.canonicalName().equals(LikeFunction.NAME); }
 
   public TreeNode apply(TreeNode plan) { return ((LogicalPlan) plan).transformAllExpressions(new Written()); }
