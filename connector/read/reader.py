@@ -121,7 +121,7 @@ class LanceReader(DataSourceReader):
 
     @property
     def commit(self) -> str | None:
-        """What tells the version that is read from all others; None if nothing does."""
+        """Digest that tells the version that is read from all others; None if nothing does."""
         return commit_of(self._dataset)
 
     @cached_property

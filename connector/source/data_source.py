@@ -364,8 +364,7 @@ class LanceDataSource(DataSource):
         if self._snapshot is None:
             self._snapshot = read_snapshot(self.options)
         if self._snapshot is None:
-            dataset = self._open()
-            self._snapshot = (dataset.uri, dataset.version)
+            self._snapshot = (self._opened.uri, self._opened.version)
         return self._snapshot
 
     def _replaced_rows(self, options: LanceOptions) -> ReplacedRows:
