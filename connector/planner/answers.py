@@ -20,6 +20,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 from connector.jobs.sizes import DEFAULT_BYTES
 from connector.options.snapshot import commit_of
 from connector.planner.known_answers import KnownAnswers
+from connector.read.driver_rows import read_rows
 from connector.read.pickling import pickle_reader
 from connector.read.predicates import filterable_columns
 from connector.types.arrays import convert
@@ -326,6 +327,15 @@ def _plan(source: Any, schema: str) -> dict[str, Any]:
     }
 
 
+def _rows(source: Any, schema: str) -> dict[str, Any]:
+    """Read the rows of a small read; there are none if they are too large for an answer."""
+    columns = _parse_schema(schema)
+    reader = source.reader(columns)
+    rows = read_rows(reader, columns)
+    encoded = None if rows is None else [base64.b64encode(of_task).decode() for of_task in rows]
+    return {"rows": encoded, COMMIT: reader.commit}
+
+
 def _share(source: Any, schema: str) -> dict[str, Any]:
     reader = source.reader(_parse_schema(schema))
     sampled, passed = reader.sample()
@@ -358,6 +368,7 @@ _ANSWERS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
     "misfit": _misfit,
     "bounds": _bounds,
     "plan": _plan,
+    "rows": _rows,
     "share": _share,
     "act": _act,
     "check_change": _check_change,

@@ -124,6 +124,15 @@ class LanceReader(DataSourceReader):
         """Digest that tells the version that is read from all others; None if nothing does."""
         return commit_of(self._dataset)
 
+    @property
+    def reads_blobs(self) -> bool:
+        """Whether values are read that are stored apart, of sizes that no plan knows."""
+        apart = self._dataset.read_schema("blobs_descriptions")
+        together = self._dataset.read_schema(self._blob_handling)
+        return any(
+            apart.field(name).type != together.field(name).type for name in self._columns.names if name in apart.names
+        )
+
     @cached_property
     def tasks(self) -> list[ScanTask]:
         """The tasks of the scan."""

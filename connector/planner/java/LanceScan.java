@@ -144,8 +144,21 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     if (isBound() || isSampled() || !isFilterable(column) || plan() == null) return false;
     Set names = Predicates.columns(predicates);
     names.add(column);
-    double part = facts.rows() == 0 ? 0 : (double) plannedRows() / facts.rows();
-    return plannedRows() <= RuntimeFilters.MAX_KEYS && facts.sizeInBytes(names) * part <= facts.jobBytes();
+    return plannedRows() <= RuntimeFilters.MAX_KEYS && plannedBytes(names) <= facts.jobBytes();
+  }
+
+  /** The rows of the planned tasks, if the driver reads them in less time than a task takes to start; else null. */
+  List driverRows() {
+    if (!DriverRows.areRead(facts.isAggregated() && !isStreamed, plannedRows(), planned("fragments"))) return null;
+    Set names = Predicates.columns(predicates);
+    names.addAll(Arrays.asList(schema.fieldNames()));
+    if (plannedBytes(names) > Math.min(facts.jobBytes(), DriverRows.MOST_BYTES)) return null;
+    Map found = Python.hint("rows", asked(), schema);
+    return found == null ? null : (List) found.get("rows");
+  }
+
+  private double plannedBytes(Set columns) {
+    return facts.rows() == 0 ? 0 : facts.sizeInBytes(columns) * ((double) plannedRows() / facts.rows());
   }
 
   /** The table and its version, for messages; and what tells this version from another of its number. */
@@ -248,11 +261,14 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** The tasks, as the driver's Python process plans them; null if it does not. */
   synchronized Map plan() {
     if (!isPlanned) {
-      plan = runtime == null ? once("plan")
-          : Python.askDriver("plan", Python.merged(options, Collections.singletonMap("__lance.runtime", runtime)), schema);
+      plan = runtime == null ? once("plan") : Python.askDriver("plan", asked(), schema);
       isPlanned = true;
     }
     return plan;
+  }
+
+  private Map asked() {
+    return runtime == null ? options : Python.merged(options, Collections.singletonMap("__lance.runtime", runtime));
   }
 
   /** Asks once in a query, whose plan may have the same scan several times. */
@@ -369,26 +385,28 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 /** Plans in the driver's Python process if it answers, else in a worker; reads as any Python data source. */
 final class LanceBatch implements Batch {
   private final LanceScan scan;
-  private Batch python;
+  private Batch planned;
 
   LanceBatch(LanceScan scan) { this.scan = scan; }
 
   /** Tasks that were planned before Spark pushed runtime filters. */
-  synchronized void forget() { python = null; }
+  synchronized void forget() { planned = null; }
 
-  private synchronized Batch python() {
-    if (python != null) return python;
+  private synchronized Batch planned() {
+    if (planned != null) return planned;
     Map plan = scan.plan();
-    if (plan == null) python = scan.python(Python.source()).toBatch();
-    else python = scan.planned((String) plan.get("function"), (List) plan.get("partitions"));
-    return python;
+    List rows = plan == null ? null : scan.driverRows();
+    if (rows != null) planned = new DriverRows(rows);
+    else if (plan == null) planned = scan.python(Python.source()).toBatch();
+    else planned = scan.planned((String) plan.get("function"), (List) plan.get("partitions"));
+    return planned;
   }
 
-  public InputPartition[] planInputPartitions() { return python().planInputPartitions(); }
+  public InputPartition[] planInputPartitions() { return planned().planInputPartitions(); }
 
   public PartitionReaderFactory createReaderFactory() {
-    PartitionReaderFactory rows = python().createReaderFactory();
-    return Columns.areReachable() ? new Columns(rows) : rows;
+    PartitionReaderFactory factory = planned().createReaderFactory();
+    return Columns.areReachable() && !(factory instanceof DriverRows) ? new Columns(factory) : factory;
   }
 
   public boolean equals(Object other) { return other instanceof LanceBatch && ((LanceBatch) other).scan.equals(scan); }

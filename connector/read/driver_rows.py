@@ -1,0 +1,54 @@
+"""Rows of small reads, which the driver's Python reads itself: a task in Python would take longer to start.
+
+They reach Spark's tasks as streams of Arrow's, which the planner bridge puts into the tasks instead of a reader.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from connector.read.reader import LanceReader
+from connector.types.schemas import to_exchange_schema
+
+_MOST_BYTES = 512 * 1024
+"""The most bytes of all rows: Spark sends them to executors with their tasks."""
+
+
+def read_rows(reader: LanceReader, schema: StructType) -> list[bytes] | None:
+    """Read the rows of all tasks.
+
+    Parameters
+    ----------
+    reader : LanceReader
+    schema : StructType
+        The columns that it reads.
+
+    Returns
+    -------
+    list of bytes or None
+        For each task a stream of Arrow's; None if they have more than half a MiB, or might have far more.
+    """
+    if reader.reads_blobs:
+        return None
+    left = _MOST_BYTES
+    streams = []
+    for partition in _partitions(reader):
+        out = io.BytesIO()
+        with pa.ipc.new_stream(out, to_exchange_schema(schema)) as stream:
+            for batch in reader.read(partition):
+                left -= batch.nbytes
+                if left < 0:
+                    return None
+                stream.write_batch(batch)
+        streams.append(out.getvalue())
+    return streams
+
+
+def _partitions(reader: LanceReader) -> Sequence[InputPartition | None]:
+    """Return the partitions as Spark has them: an empty one if there are none."""
+    return reader.partitions() or [None]
