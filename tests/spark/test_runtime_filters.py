@@ -256,8 +256,13 @@ class TestFilters:
                 " JOIN (SELECT id FROM joined_parts WHERE kind > -3) ON part = id",
                 30,
             ),
+            (
+                "SELECT part, s FROM (SELECT part, sum(sale) s FROM {sales} GROUP BY part)"
+                " JOIN (SELECT id FROM joined_parts WHERE kind > -3) ON part = id",
+                3,
+            ),
         ],
-        ids=["inner", "semi", "outer", "anti", "below groups"],
+        ids=["inner", "semi", "outer", "anti", "below groups", "groups of the tasks"],
     )
     def test_rows_without_a_key_stay_in_the_tasks(
         self, planner: SparkSession, sales: str, tmp_path: Path, query: str, expected: int, broadcast: str, driver: str
@@ -311,6 +316,32 @@ class TestFilters:
         query = "SELECT sale FROM joined_sales JOIN (SELECT id FROM joined_parts WHERE kind <> -5) ON part = id"
         with using(planner, {SETTING: "always", "spark.sql.autoBroadcastJoinThreshold": "-1"}):
             assert self.scanned(planner, query, "false") == (599_999, 700_000)
+
+    @pytest.mark.parametrize("driver", ["true", "false"])
+    def test_groups_are_filtered_by_their_columns_only(
+        self, planner: SparkSession, path: str, tmp_path: Path, driver: str
+    ) -> None:
+        """Columns of groups may have the names of results, and be computed."""
+        columns = "id % 50 AS group_0", "id % 7 AS aggregate_0", "id % 50 + 1 AS Part", "id AS v"
+        append(planner.range(0, 4000, 1, 2).selectExpr(*columns), path)
+        load(planner, path).createOrReplaceTempView("joined_sales")
+        append(planner.range(60).selectExpr("id", "-id AS kind"), str(tmp_path / "parts.lance"))
+        load(planner, str(tmp_path / "parts.lance")).createOrReplaceTempView("joined_parts")
+        groups = ["group_0", "aggregate_0", "part", "group_0 + 1", "-part", "group_0, part", "part, group_0 + aggregate_0"]
+        values = ["max(aggregate_0)", "min(part)", "sum(v)"]
+        settings = {DRIVER: driver, "spark.sql.autoBroadcastJoinThreshold": "-1"}
+        for group in groups:
+            for key in ("x", "y"):
+                query = (
+                    f"SELECT * FROM (SELECT {group.split(',')[0]} x, {values[0]} y, {values[1]} a, {values[2]} b"
+                    f" FROM joined_sales GROUP BY {group}) JOIN (SELECT id FROM joined_parts WHERE kind > -3) ON {key} = id"
+                )
+                expected = rows(planner, query, {**settings, SETTING: "false"})
+                assert rows(planner, query, {**settings, SETTING: "always"}) == expected
+                with using(planner, {**settings, SETTING: "always"}):
+                    plan = planner.sql(query)._jdf.queryExecution().executedPlan().toString()
+                scan = next((line for line in plan.split("\n") if "groups: [" in line), "")
+                assert bool(re.search(r"dynamicpruningexpression\(|keys: \[", scan)) == (key == "x" and group.startswith("part"))
 
     def test_keys_of_keys(self, planner: SparkSession, sales: str, tmp_path: Path) -> None:
         """The driver reads those of the regions first, then those of the parts in these."""

@@ -2,8 +2,10 @@ package lance;
 
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
@@ -12,6 +14,7 @@ final class AggregateForm {
   final Values values;
   private final Facts facts;
   private final List groups = new ArrayList();
+  private final Set keys = new LinkedHashSet();
   private final List functions = new ArrayList();
   private StructType schema = new StructType();
 
@@ -20,11 +23,21 @@ final class AggregateForm {
     this.values = new Values(facts);
   }
 
-  /** Returns whether rows can be grouped by a value. */
-  boolean addGroup(Value key) {
-    if (key == null || !Aggregates.isOrdered(key.type)) return false;
-    schema = schema.add("group_" + groups.size(), key.type, true);
+  /** Returns the name of the column of a group: that of the table's column, if it is one; null if rows cannot be grouped. */
+  String addGroup(Value key) {
+    if (key == null || !Aggregates.isOrdered(key.type)) return null;
+    String name = "group_" + groups.size();
+    if (key.isColumn() && key.form.size() == 2 && isFree((String) key.form.get(1))) keys.add(name = (String) key.form.get(1));
+    schema = schema.add(name, key.type, true);
     groups.add(key.form);
+    return name;
+  }
+
+  /** Whether a column may have this name: no other has it, nor may get it. */
+  private boolean isFree(String name) {
+    if (name.matches("(?i)(group|aggregate)_[0-9]+")) return false;
+    String[] names = schema.fieldNames();
+    for (int i = 0; i < names.length; i++) if (names[i].equalsIgnoreCase(name)) return false;
     return true;
   }
 
@@ -48,6 +61,6 @@ final class AggregateForm {
     StructType columns = Values.columns(facts.schema(), forms);
     form.put("columns", columns.json());
     String shown = columns.simpleString() + ", groups: " + shownGroups + ", aggregates: " + shownFunctions;
-    return new Aggregates(schema, groups.size(), Python.json(form), shown);
+    return new Aggregates(schema, groups.size(), keys, Python.json(form), shown);
   }
 }

@@ -1,6 +1,7 @@
 package lance;
 
 import java.util.Arrays;
+import java.util.Set;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
@@ -39,9 +40,13 @@ final class Aggregates {
   /** Number of the columns of groups. */
   final int groups;
 
-  Aggregates(StructType schema, int groups, String form, String shown) {
+  /** Those of them that are columns of the table, under their own names. */
+  final Set keys;
+
+  Aggregates(StructType schema, int groups, Set keys, String form, String shown) {
     this.schema = schema;
     this.groups = groups;
+    this.keys = keys;
     this.form = form;
     this.shown = shown;
   }
@@ -52,7 +57,7 @@ final class Aggregates {
   static Aggregates of(Aggregation aggregation, Facts facts) {
     AggregateForm form = new AggregateForm(facts);
     Expression[] keys = aggregation.groupByExpressions();
-    for (int i = 0; i < keys.length; i++) if (!form.addGroup(form.values.encode(keys[i]))) return null;
+    for (int i = 0; i < keys.length; i++) if (form.addGroup(form.values.encode(keys[i])) == null) return null;
     AggregateFunc[] all = aggregation.aggregateExpressions();
     for (int i = 0; i < all.length; i++) {
       Value argument = all[i] instanceof CountStar ? null : form.values.encode(all[i].children()[0]);

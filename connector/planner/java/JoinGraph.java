@@ -151,7 +151,8 @@ final class JoinGraph {
     for (int i = 0; i < expressions.size(); i++) {
       Object named = expressions.apply(i);
       if (!((NamedExpression) named).exprId().equals(column.exprId())) continue;
-      Object given = named instanceof Alias ? ((Alias) named).child() : named;
+      Object given = named;
+      while (given instanceof Alias) given = ((Alias) given).child();  // Spark names groups that it offers sources twice.
       return given instanceof AttributeReference ? (AttributeReference) given : null;
     }
     return null;

@@ -299,17 +299,19 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   boolean isRowLevel() { return options.containsKey("__lance.row_level"); }
 
   /**
-   * Columns by which a running join may skip rows: those of the groups, if the first rows of each are returned. There are
-   * none if a limit has already chosen rows, or if rows are changed: Spark would scan the table once more to find the rows
-   * to skip, which MatchedRows avoids. Spark looks columns up by name, so names that it cannot distinguish are left out.
+   * Columns by which a running join may skip rows: those of the groups, if rows are grouped or the first of each group are
+   * returned. There are none if a limit has already chosen rows, or if rows are changed: Spark would scan the table once
+   * more to find the rows to skip, which MatchedRows avoids. Spark looks columns up by name, so names that it cannot
+   * distinguish are left out.
    */
   public NamedReference[] filterAttributes() {
     List found = new ArrayList();
     StructField[] fields = schema.fields();
-    boolean isChosen = hasChosen() || isAggregated() || isRowLevel();
+    boolean isChosen = hasChosen() || isRowLevel();
     for (int i = 0; i < fields.length && !isChosen; i++) {
       boolean keepsGroups = groupLimit == null || groupLimit.keys.contains(fields[i].name());
-      if (keepsGroups && isFilterable(fields[i].name())) found.add(Expressions.column(quoted(fields[i].name())));
+      boolean isKey = aggregates == null || aggregates.keys.contains(fields[i].name());
+      if (keepsGroups && isKey && isFilterable(fields[i].name())) found.add(Expressions.column(quoted(fields[i].name())));
     }
     return (NamedReference[]) found.toArray(new NamedReference[0]);
   }

@@ -57,13 +57,14 @@ final class RuntimeFilters extends Rule {
   private static final TreeNodeTag DONE = new TreeNodeTag("lance.runtime_filters");
 
   /** Microseconds of a processor: for a query, for the use of a broadcast, for what the driver reads, per key, and per row
-   * that is kept or looked up. */
+   * that is kept, that a task groups, and that is looked up. */
   private static final double QUERY = 150000;
   private static final double READ = 4000;
   private static final double BROADCAST = 5000;
   private static final double KEY = 2.5;
   private static final double SHUFFLED = 0.6;
   private static final double RETURNED = 0.1;
+  private static final double GROUPED = 0.03;
   private static final double LOOKED_UP = 0.01;
   /** Filters that are estimated to keep more of the rows are not worth their risk, nor are gains below so many costs. */
   private static final double MAX_KEPT = 0.5;
@@ -250,7 +251,10 @@ final class RuntimeFilters extends Rule {
   /** What is spared by a filter, in microseconds. */
   private static double gain(Edge edge) {
     Input target = edge.target.input;
-    return target.rows * (1 - kept(edge)) * (edge.target.isShuffled ? SHUFFLED : RETURNED) - target.read * LOOKED_UP;
+    double perRow = edge.target.isShuffled ? SHUFFLED : RETURNED;
+    boolean isGrouped = target.scan() != null && target.scan().isAggregated();
+    double all = isGrouped ? target.rows * GROUPED + Math.min(target.rows, edge.source.input.read) * perRow : target.rows * perRow;
+    return all * (1 - kept(edge)) - target.read * LOOKED_UP;
   }
 
   /** Whether the driver reads the keys of an input in less time than they spare. */

@@ -89,9 +89,8 @@ final class States {
   Expression group(Expression expression) {
     Value value = value(expression);
     if (value == null) return null;
-    form.addGroup(value);
     shownGroups.add(shownValues.get(value));
-    return column("group_" + columns.size(), value.type);
+    return column(form.addGroup(value), value.type);
   }
 
   /** The state of a function; null if it is not computed. */
