@@ -98,8 +98,9 @@ class _Fitting:
                 f"column {path!r} is {wanted.simpleString()}, and values of type {found.simpleString()} cannot be"
                 " stored in it: cast them"
             )
-        if isinstance(found, NullType):
-            return null_of(wanted, computes_times=self._computes_times)
+        if isinstance(found, NullType):  # Also of raise_error, which is to be evaluated.
+            is_cast = self._computes_times or not has_leaf(wanted, TimeType)
+            return value.cast(wanted) if is_cast else null_of(wanted, computes_times=False)
         return value.cast(wanted) if self._is_ansi else _checked_cast(value, wanted, path)
 
     def _fit_struct(self, value: Column, found: StructType, wanted: StructType, path: str) -> Column:
