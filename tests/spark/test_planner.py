@@ -399,11 +399,13 @@ class TestMetrics:
     @pytest.mark.slow
     def test_of_tasks_are_in_the_log_that_spark_keeps(self, planner: SparkSession, clustered: str) -> None:
         planner.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
+        planner.conf.set("spark.lance.planner.smallReads.enabled", "false")
         try:
             planner.read.format("lance").load(clustered).where("id = 7").collect()
             logged = planner.tvf.python_worker_logs().where(f"msg LIKE '%{clustered}%'").collect()
         finally:
             planner.conf.unset("spark.sql.pyspark.worker.logging.enabled")
+            planner.conf.unset("spark.lance.planner.smallReads.enabled")
         assert [row.logger for row in logged] == ["lance_format.scan"]
         assert "rows=8192 of 8192" in logged[0].msg
         assert "returned=1," in logged[0].msg

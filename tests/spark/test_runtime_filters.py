@@ -327,21 +327,32 @@ class TestFilters:
         load(planner, path).createOrReplaceTempView("joined_sales")
         append(planner.range(60).selectExpr("id", "-id AS kind"), str(tmp_path / "parts.lance"))
         load(planner, str(tmp_path / "parts.lance")).createOrReplaceTempView("joined_parts")
-        groups = ["group_0", "aggregate_0", "part", "group_0 + 1", "-part", "group_0, part", "part, group_0 + aggregate_0"]
+        groups = [
+            "group_0",
+            "aggregate_0",
+            "part",
+            "group_0 + 1",
+            "-part",
+            "group_0, part",
+            "part, group_0 + aggregate_0",
+        ]
         values = ["max(aggregate_0)", "min(part)", "sum(v)"]
         settings = {DRIVER: driver, "spark.sql.autoBroadcastJoinThreshold": "-1"}
         for group in groups:
             for key in ("x", "y"):
                 query = (
                     f"SELECT * FROM (SELECT {group.split(',')[0]} x, {values[0]} y, {values[1]} a, {values[2]} b"
-                    f" FROM joined_sales GROUP BY {group}) JOIN (SELECT id FROM joined_parts WHERE kind > -3) ON {key} = id"
+                    f" FROM joined_sales GROUP BY {group}) JOIN (SELECT id FROM joined_parts WHERE kind > -3) "
+                    f" ON {key} = id"
                 )
                 expected = rows(planner, query, {**settings, SETTING: "false"})
                 assert rows(planner, query, {**settings, SETTING: "always"}) == expected
                 with using(planner, {**settings, SETTING: "always"}):
                     plan = planner.sql(query)._jdf.queryExecution().executedPlan().toString()
                 scan = next((line for line in plan.split("\n") if "groups: [" in line), "")
-                assert bool(re.search(r"dynamicpruningexpression\(|keys: \[", scan)) == (key == "x" and group.startswith("part"))
+                assert bool(re.search(r"dynamicpruningexpression\(|keys: \[", scan)) == (
+                    key == "x" and group.startswith("part")
+                )
 
     def test_keys_of_keys(self, planner: SparkSession, sales: str, tmp_path: Path) -> None:
         """The driver reads those of the regions first, then those of the parts in these."""

@@ -23,8 +23,9 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * streams of Arrow's. Executors need these classes: see `Columns.areReachable`.
  */
 final class DriverRows implements Batch, PartitionReaderFactory {
-  /** The most bytes in columns that the driver looks at for rows, of which it may return few. */
+  /** The most bytes in columns that the driver looks at for rows, of which it may return few; and of those that it returns. */
   static final long MOST_BYTES = 8 * 1024 * 1024;
+  static final long MOST_RETURNED_BYTES = 512 * 1024;
 
   private static final String SETTING = "spark.lance.planner.smallReads.enabled";
   private static final long MOST_ROWS = 1 << 18;

@@ -152,9 +152,16 @@ final class LanceScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     if (!DriverRows.areRead(facts.isAggregated() && !isStreamed, plannedRows(), planned("fragments"))) return null;
     Set names = Predicates.columns(predicates);
     names.addAll(Arrays.asList(schema.fieldNames()));
-    if (plannedBytes(names) > Math.min(facts.jobBytes(), DriverRows.MOST_BYTES)) return null;
+    long limit = returnsFewer() ? DriverRows.MOST_BYTES : DriverRows.MOST_RETURNED_BYTES;
+    if (plannedBytes(names) > Math.min(facts.jobBytes(), limit)) return null;
     Map found = Python.hint("rows", asked(), schema);
     return found == null ? null : (List) found.get("rows");
+  }
+
+  /** Whether tasks may return fewer rows than they look at. */
+  private boolean returnsFewer() {
+    boolean isFiltered = hasChoice() || runtime != null || options.containsKey("__lance.keys");
+    return isFiltered || isAggregated() || groupLimit != null || options.containsKey("__lance.order");
   }
 
   private double plannedBytes(Set columns) {
