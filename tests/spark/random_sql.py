@@ -184,8 +184,10 @@ def key(chance: random.Random) -> str:
 def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
     before = spark.conf.get(name, None)
     spark.conf.set(name, value)
-    yield
-    spark.conf.unset(name) if before is None else spark.conf.set(name, before)
+    try:
+        yield
+    finally:
+        spark.conf.unset(name) if before is None else spark.conf.set(name, before)
 
 
 def rows_or_failure(df: DataFrame) -> list[Any]:
