@@ -16,7 +16,7 @@ from connector.read.reader import LanceReader
 from connector.types.schemas import to_exchange_schema
 
 _MOST_BYTES = 512 * 1024
-"""The most bytes of all rows: Spark sends them to executors with their tasks."""
+"""The most bytes of all rows, which Spark sends to executors with their tasks: as `DriverRows.MOST_RETURNED_BYTES`."""
 
 
 def read_rows(reader: LanceReader, schema: StructType) -> list[bytes] | None:
@@ -35,9 +35,11 @@ def read_rows(reader: LanceReader, schema: StructType) -> list[bytes] | None:
     """
     if reader.reads_blobs:
         return None
+    # Spark makes an empty partition if there are none.
+    partitions: Sequence[InputPartition | None] = reader.partitions() or [None]
     left = _MOST_BYTES
     streams = []
-    for partition in _partitions(reader):
+    for partition in partitions:
         out = io.BytesIO()
         with pa.ipc.new_stream(out, to_exchange_schema(schema)) as stream:
             for batch in reader.read(partition):
@@ -47,8 +49,3 @@ def read_rows(reader: LanceReader, schema: StructType) -> list[bytes] | None:
                 stream.write_batch(batch)
         streams.append(out.getvalue())
     return streams
-
-
-def _partitions(reader: LanceReader) -> Sequence[InputPartition | None]:
-    """Return the partitions as Spark has them: an empty one if there are none."""
-    return reader.partitions() or [None]

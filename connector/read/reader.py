@@ -126,7 +126,7 @@ class LanceReader(DataSourceReader):
 
     @property
     def reads_blobs(self) -> bool:
-        """Whether values are read that are stored apart, of sizes that no plan knows."""
+        """True if values are read that are stored apart, of sizes that no plan knows."""
         apart = self._dataset.read_schema("blobs_descriptions")
         together = self._dataset.read_schema(self._blob_handling)
         return any(

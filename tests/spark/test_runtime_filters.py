@@ -19,6 +19,7 @@ from tests.spark.conftest import append, load, planning
 
 SETTING = "spark.lance.planner.runtimeFilters.enabled"
 DRIVER = "spark.lance.planner.runtimeFilters.driver"
+SMALL_READS = "spark.lance.planner.smallReads.enabled"
 PARTS = re.compile(r"parts\.lance version \d+, reads")
 """A scan of the parts, not of the sales whose parts are among these."""
 
@@ -192,7 +193,7 @@ def check(spark: SparkSession, tables: list[str], seed: int) -> tuple[int, int]:
         expected = rows(spark, query, {**settings, SETTING: "false"})
         counts = []
         for driver, sign in (("false", "dynamicpruning"), ("true", r" IN \w+ of ")):
-            chosen = {**settings, SETTING: "always", DRIVER: driver}
+            chosen = {**settings, SETTING: "always", DRIVER: driver, SMALL_READS: driver}
             assert rows(spark, query, chosen) == expected, (seed, query, chosen)
             with using(spark, chosen):
                 plan = spark.sql(query)._jdf.queryExecution().executedPlan().toString()

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from connector.planner.answers import Answers
 from tests.spark.conftest import append, load
+from tests.spark.random_sql import setting
 
 SETTING = "spark.lance.planner.smallReads.enabled"
 SCHEMA = """id long, flag boolean, tiny byte, small short, number int, real float, double double, price decimal(20,4),
     day date, at timestamp, clock timestamp_ntz, name string, bytes binary, items array<string>,
     place struct<x: int, names: array<string>>, tags map<string, int>, took interval day to second"""
-
-
-@contextmanager
-def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        spark.conf.unset(name)
 
 
 @pytest.fixture
@@ -57,15 +47,6 @@ def row(number: int) -> tuple[Any, ...]:
     return (number, *values, date(1950, 1, 1) + timedelta(days=number), at, at, *texts, *nested)
 
 
-def same(spark: SparkSession, frame: DataFrame) -> list[Any]:
-    """Return the rows of a query, which are the same with and without reads of the driver."""
-    with setting(spark, SETTING, "false"):
-        expected = frame.sparkSession.sql("SELECT * FROM small_reads_query").collect()
-    found = frame.sparkSession.sql("SELECT * FROM small_reads_query").collect()
-    assert sorted(map(repr, found)) == sorted(map(repr, expected))
-    return found
-
-
 @pytest.mark.parametrize(
     "query",
     [
@@ -85,9 +66,11 @@ def test_rows_are_those_of_tasks(planner: SparkSession, path: str, answers: list
         rows = [row(number) for number in range(first, first + 30)]
         append(planner.createDataFrame(rows, SCHEMA).coalesce(1), path)
     load(planner, path).createOrReplaceTempView("small_reads")
-    frame = planner.sql(query.format(table="small_reads"))
-    frame.createOrReplaceTempView("small_reads_query")
-    same(planner, frame)
+    text = query.format(table="small_reads")
+    with setting(planner, SETTING, "false"):
+        expected = planner.sql(text).collect()
+    assert not answers
+    assert sorted(map(repr, planner.sql(text).collect())) == sorted(map(repr, expected))
     assert any(found is not None for found in answers)
 
 
@@ -102,16 +85,22 @@ def test_partitions_stay(planner: SparkSession, path: str, answers: list[list[st
 
 
 @pytest.mark.parametrize(
-    ("condition", "is_read"), [("id % 1000 = 7", True), ("id >= 0", None), ("true", False)], ids=["few", "many", "all"]
+    ("condition", "num_rows", "reads"),
+    [("id % 1000 = 7", 100, [True]), ("id >= 0", 100_000, [False]), ("true", 100_000, [])],
+    ids=["few", "many", "all"],
 )
 def test_large_results_are_left_to_tasks(
-    planner: SparkSession, path: str, answers: list[list[str] | None], condition: str, is_read: bool | None
+    planner: SparkSession,
+    path: str,
+    answers: list[list[str] | None],
+    condition: str,
+    num_rows: int,
+    reads: list[bool],
 ) -> None:
     """Unless a filter may leave few rows, their size is known without reading them."""
     append(planner.range(0, 100_000, 1, 1), path)
-    expected = 100 if is_read else 100_000
-    assert len(load(planner, path).where(condition).collect()) == expected
-    assert [found is not None for found in answers] == ([] if is_read is False else [bool(is_read)])
+    assert len(load(planner, path).where(condition).collect()) == num_rows
+    assert [found is not None for found in answers] == reads
 
 
 def test_the_setting_of_jobs_is_a_limit(planner: SparkSession, path: str, answers: list[list[str] | None]) -> None:

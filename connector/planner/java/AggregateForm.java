@@ -23,11 +23,12 @@ final class AggregateForm {
     this.values = new Values(facts);
   }
 
-  /** Returns the name of the column of a group: that of the table's column, if it is one; null if rows cannot be grouped. */
+  /** Returns the name of the column of a group, that of the table's if it is one; null if rows cannot be grouped. */
   String addGroup(Value key) {
     if (key == null || !Aggregates.isOrdered(key.type)) return null;
-    String name = "group_" + groups.size();
-    if (key.isColumn() && key.form.size() == 2 && isFree((String) key.form.get(1))) keys.add(name = (String) key.form.get(1));
+    boolean isNamed = key.isColumn() && key.form.size() == 2 && isFree((String) key.form.get(1));
+    String name = isNamed ? (String) key.form.get(1) : "group_" + groups.size();
+    if (isNamed) keys.add(name);
     schema = schema.add(name, key.type, true);
     groups.add(key.form);
     return name;

@@ -251,10 +251,11 @@ final class RuntimeFilters extends Rule {
   /** What is spared by a filter, in microseconds. */
   private static double gain(Edge edge) {
     Input target = edge.target.input;
-    double perRow = edge.target.isShuffled ? SHUFFLED : RETURNED;
     boolean isGrouped = target.scan() != null && target.scan().isAggregated();
-    double all = isGrouped ? target.rows * GROUPED + Math.min(target.rows, edge.source.input.read) * perRow : target.rows * perRow;
-    return all * (1 - kept(edge)) - target.read * LOOKED_UP;
+    // There are about as many groups as the source has keys.
+    double returned = isGrouped ? Math.min(target.rows, edge.source.input.read) : target.rows;
+    double cost = returned * (edge.target.isShuffled ? SHUFFLED : RETURNED) + (isGrouped ? target.rows * GROUPED : 0);
+    return cost * (1 - kept(edge)) - target.read * LOOKED_UP;
   }
 
   /** Whether the driver reads the keys of an input in less time than they spare. */
