@@ -27,9 +27,12 @@ from lance_format.arrow_rows import keep_rows
 _KEPT_BYTES = 64 * 1024 * 1024
 """Approximate size of the values that are read from the table at a time, and of those that wait for them."""
 
-_FIRST_ROWS = 1024
-_GROWTH = 4
-"""Sizes of files tell little of those of values: they are compressed, and averages. So few rows are read at first."""
+_FIRST_ROWS = 64
+_GROWTH = 256
+"""Sizes of files tell little of those of values: they are compressed, and averages. So few rows are read at first, a
+chunk of a page of each column, and then most of the others at once: where steps are near each other, an object store is
+asked for the same bytes again.
+"""
 
 
 class DeltaWriter(PlanWriter):
