@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 
@@ -22,6 +23,7 @@ from lance_format import InvalidInputError
 from lance_format.object_store import resolve
 from pyspark_lance import LanceTable
 from tests.servers import ObjectServer, s3_options
+from tests.spark.random_sql import setting
 from tests.spark.remote import SECRET, hadoop_settings
 
 
@@ -84,14 +86,20 @@ def test_sql_on_a_table_by_its_uri(planner: SparkSession, s3_server: ObjectServe
     assert not planner.catalog.tableExists(table)
 
 
-@pytest.mark.slow
-def test_a_catalog_whose_root_is_in_a_bucket(
-    planner: SparkSession, s3_server: ObjectServer, options: dict[str, str]
-) -> None:
+@pytest.fixture
+def bucket_root(planner: SparkSession, s3_server: ObjectServer, options: dict[str, str]) -> Iterator[str]:
+    """Return the root of the catalog `bucket`."""
     root = s3_server.new_root()
     settings = {"": "lance.Catalog", ".root": f"{root}/", **{f".{name}": value for name, value in options.items()}}
-    for name, value in settings.items():
-        planner.conf.set(f"spark.sql.catalog.bucket{name}", value)
+    with contextlib.ExitStack() as stack:
+        for name, value in settings.items():
+            stack.enter_context(setting(planner, f"spark.sql.catalog.bucket{name}", value))
+        yield root
+
+
+@pytest.mark.slow
+def test_a_catalog_whose_root_is_in_a_bucket(planner: SparkSession, s3_server: ObjectServer, bucket_root: str) -> None:
+    root = bucket_root
 
     def sql(text: str) -> list[tuple[object, ...]]:
         return [tuple(row) for row in planner.sql(text).collect()]
