@@ -13,7 +13,7 @@ import os
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from connector.jobs.labels import is_remote
+from connector.active_session import is_remote
 from connector.planner import install, name_source
 from connector.source.data_source import LanceDataSource
 from lance_format import InvalidInputError

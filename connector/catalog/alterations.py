@@ -12,6 +12,7 @@ kind       name                      value
 `nullable` names of the path         whether nulls are allowed
 `type`     names of the path         a schema of one column that has the type, as JSON
 `comment`  names of the path         the comment
+`default`  names of the path         the SQL of the new default value, or an empty string for none
 `key`      names of columns          null: they become the primary key, in their order
 ========== ========================= ===================================================
 """
@@ -23,13 +24,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from connector.active_session import active_session
 from connector.catalog.properties import check_changeable
 from connector.catalog.type_changes import change_type, child, entries_of_renamed
 from connector.jobs.running import run
-from connector.jobs.threads import active_session
 from connector.types.column_names import quoted
 from connector.types.field_metadata import declare_primary_key
 from connector.types.new_columns import read_column, read_new_columns
+from connector.write.default_values import DefaultValues, default_entries
 from lance_format import InvalidInputError, LanceDataset, NotSupportedError
 
 Changes = Sequence[dict[str, Any]]
@@ -108,7 +110,13 @@ def _alter_properties(dataset: LanceDataset, changes: Changes) -> None:
 
 
 def _add_columns(dataset: LanceDataset, changes: Changes) -> None:
-    dataset.add_columns(read_new_columns(changes))
+    columns = read_new_columns(changes)
+    values = DefaultValues.first(columns)
+    if values is None:
+        dataset.add_columns(columns)
+        return
+    plan = dataset.plan_add_columns(values, read_columns=[], reader_schema=columns)
+    run(active_session(), dataset, plan, description=f"add columns {', '.join(columns.names)}")
 
 
 def _drop_columns(dataset: LanceDataset, changes: Changes) -> None:
@@ -135,6 +143,12 @@ def _alter_comments(dataset: LanceDataset, changes: Changes) -> None:
     dataset.update_field_metadata({_path(change): {_COMMENT: change["value"]} for change in changes})
 
 
+def _alter_defaults(dataset: LanceDataset, changes: Changes) -> None:
+    schema = dataset.schema
+    entries = {_path(change): default_entries(schema, change["name"], change["value"]) for change in changes}
+    dataset.update_field_metadata(entries)
+
+
 def _declare_key(dataset: LanceDataset, changes: Changes) -> None:
     if len(changes) > 1:
         raise InvalidInputError("a table has one primary key; nothing was changed")
@@ -155,6 +169,7 @@ _KINDS = {
     "nullable": "columns",
     "type": "columns",
     _COMMENT: "comments",
+    "default": "default values",
     "key": "the primary key",
 }
 """Changes that one version can hold together have one kind."""
@@ -164,5 +179,6 @@ _ALTERATIONS: dict[str, Callable[[LanceDataset, Changes], None]] = {
     "dropped columns": _drop_columns,
     "columns": _alter_columns,
     "comments": _alter_comments,
+    "default values": _alter_defaults,
     "the primary key": _declare_key,
 }

@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from connector.active_session import is_remote
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -43,8 +45,3 @@ def labelled(spark: SparkSession, description: str, tag: str) -> Iterator[None]:
         spark.removeTag(tag)
         if context is not None:
             context.setJobDescription(former)
-
-
-def is_remote(spark: SparkSession) -> bool:
-    """Return whether a session is one of Spark Connect."""
-    return type(spark).__module__.startswith("pyspark.sql.connect.")

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.sql.datasource import DataSource
 
 import lance_format
+from connector.active_session import active
 from connector.jobs.failures import explain
 from connector.jobs.labels import labelled
-from connector.jobs.threads import active
 from connector.options.storage import read_storage, write_storage
 from connector.protocol import PRIVATE
 from connector.write.plan_writer import PlanWriter

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from connector.jobs.threads import active_session
+from connector.active_session import active_session
 from connector.options.options import LanceOptions
 from connector.procedures.adding import add_columns
 from connector.procedures.cloning import clone

@@ -86,6 +86,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from connector.active_session import active_session
 from connector.catalog.actions import act
 from connector.catalog.properties import split_properties
 from connector.dml.delta_form import DeltaForm
@@ -93,7 +94,6 @@ from connector.dml.delta_writer import DeltaWriter
 from connector.dml.driver_delete import delete_rows
 from connector.dml.refusals import check_change
 from connector.jobs.row_search import find_replaced_rows
-from connector.jobs.threads import active_session
 from connector.metadata.reading import MetadataReader, describe_metadata, open_described, refuse_writing, schema_of
 from connector.options.options import LanceOptions
 from connector.options.snapshot import branch_uri, commit_of, open_at, open_snapshot

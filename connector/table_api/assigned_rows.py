@@ -17,6 +17,7 @@ from connector.table_api.store_assignment import fit, limit_length, null_of
 from connector.table_api.target import DEFAULT_ALIAS
 from connector.types.column_names import find_name, mentioned_names, parse_name, spelled
 from connector.types.declared_types import with_lengths
+from connector.types.field_metadata import CURRENT_DEFAULT
 from lance_format import InvalidInputError
 from lance_format.lazy_dataclasses import dataclass
 
@@ -189,6 +190,14 @@ class TableColumns:
         """
         fields = [field for field in self.fields if names is None or field.name in names]
         return [_assigned(field, (), assignments.values, partial(old, field.name)) for field in fields]
+
+    def unassigned(self, name: str) -> Column:
+        """Return the value of a column in a new row that nothing is assigned to: its default value, or null."""
+        from pyspark.sql import functions as f
+
+        field = self.fields[name]
+        text = field.metadata.get(CURRENT_DEFAULT)
+        return self.null(name) if text is None else f.expr(text).cast(field.dataType)
 
     def null(self, name: str) -> Column:
         """Return the null of a column."""

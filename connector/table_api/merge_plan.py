@@ -118,7 +118,7 @@ class MergePlan:
         hidden = [self._snapshot.column(name).alias(f"{_HIDDEN}{place}") for place, name in enumerate(names)]
         rows = joined.select(source["*"], *hidden, target[ADDRESS].alias(ADDRESS), action)
         if self._has(Rows.NOT_MATCHED):
-            action = self._actions.of(Rows.NOT_MATCHED, rows, self._columns.null)
+            action = self._actions.of(Rows.NOT_MATCHED, rows, self._columns.unassigned)
             action = f.when(f.col(ADDRESS).isNull(), action).alias(_ACTIONS[Rows.NOT_MATCHED])
             rows = rows.select("*", action)
         if self._has(Rows.NOT_MATCHED_BY_SOURCE):
@@ -153,7 +153,7 @@ class MergePlan:
         if not self._has(Rows.NOT_MATCHED):
             return None
         rows = self._source.join(self._snapshot.rows, self._condition, "left_anti")
-        action = self._actions.of(Rows.NOT_MATCHED, rows, self._columns.null).alias(_ACTIONS[Rows.NOT_MATCHED])
+        action = self._actions.of(Rows.NOT_MATCHED, rows, self._columns.unassigned).alias(_ACTIONS[Rows.NOT_MATCHED])
         return self._finish(rows.select(action, f.lit(None).cast("bigint").alias(ADDRESS)))
 
     def _surplus(self) -> DataFrame | None:

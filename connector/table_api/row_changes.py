@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.errors import AnalysisException
 
+from connector.active_session import active
 from connector.dml.delta_form import DELETED, NEW, REPLACED, DeltaForm
 from connector.jobs import retrying
 from connector.jobs.failures import find_library_error
 from connector.jobs.labels import labelled
-from connector.jobs.threads import active
 from connector.protocol import DELTA, NEW_COLUMNS, SNAPSHOT
 from connector.table_api.target import ADDRESS, UNREAD, Reads, Snapshot, Target
 from connector.types.new_columns import read_new_columns, write_new_columns

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connector.jobs.labels import is_remote
+from connector.active_session import is_remote
 from connector.options.hadoop import SETTINGS, translate
 from connector.options.storage import STORAGE_PREFIX, is_storage_option, read_storage, write_storage
 from connector.types.column_names import quoted

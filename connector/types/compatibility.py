@@ -26,6 +26,7 @@ from pyspark.sql.types import (
 )
 
 from connector.types.arrays import has_items
+from connector.types.field_metadata import CURRENT_DEFAULT
 from connector.types.row_columns import ROW_FIELDS
 from connector.types.schemas import to_spark_schema
 from connector.types.user_defined_types import name_class, storage_type
@@ -117,7 +118,7 @@ def name_as_stored(found: StructType, stored: Sequence[str]) -> StructType:
 def check_appendable(found: StructType, expected: StructType, path: str, *, allow_new: bool) -> None:
     """Compare the columns to append with those of the table, by name.
 
-    Missing columns become null if the table allows it.
+    Missing columns get their default values, or become null if the table allows it.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ def check_appendable(found: StructType, expected: StructType, path: str, *, allo
                     found[field.name].dataType, field.dataType, field.name, partial=allow_new
                 )
             )
-        elif not field.nullable:
+        elif not field.nullable and CURRENT_DEFAULT not in field.metadata:
             differences.append(f"column {field.name!r} ({_spell(field.dataType)}) is missing and cannot be null")
     new = [field for field in found if field.name not in expected.fieldNames()]
     if not allow_new:

@@ -14,6 +14,9 @@ the entry's own     a string
 `spark:type`        Spark's spelling of the type: `string collate UNICODE`, `time(3)`, `interval hour to second`
 =================== ============================
 
+The SQL of a default value is two entries of Spark's: `CURRENT_DEFAULT`, for rows that are written without a value, and
+`EXISTS_DEFAULT`, which those got that were there before the column.
+
 One entry is on Spark's side only: `arrow.fixed-size-list.size` marks an array that is stored as a vector; the Arrow
 type is the mark in the table.
 """
@@ -46,6 +49,7 @@ METADATA_KEY = "spark:metadata"
 VECTOR_SIZE_KEY = "arrow.fixed-size-list.size"
 KEY = "lance-schema:unenforced-primary-key"
 KEY_POSITION = f"{KEY}:position"
+CURRENT_DEFAULT, FIRST_DEFAULT = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
 _RESERVED_KEYS = (TYPE_KEY, METADATA_KEY)
 _FIELD_ID_KEY = "__FIELD_ID"
 """Key of Spark 4.2 and newer for the id that a column has in the table that a query reads; others have their own."""

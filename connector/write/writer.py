@@ -36,6 +36,7 @@ from connector.types.declared_types import with_entries_of_fields
 from connector.types.field_metadata import without_copied_keys
 from connector.types.schemas import to_spark_schema, to_stored_schema
 from connector.write.commit_message import LanceCommitMessage, TaskResult
+from connector.write.default_values import DefaultValues
 from connector.write.replaced_rows import FoundRows, ReplacedRows
 from lance_format import BatchMarker, CommitError, DatasetNotFoundError, InvalidInputError
 
@@ -113,11 +114,12 @@ class LanceWriter(DataSourceArrowWriter):
         if table is not None:
             _check_stable_row_ids(options, table)
         is_new = mode == "overwrite" and not keeps_columns
+        self._defaults: DefaultValues | None = None
         if table is None or is_new:
             stored = apply_to_new(to_stored_schema(schema), options.column_options)
             named, self._schema = schema, without_copied_keys(stored)
         else:
-            named, self._schema = _plan_append(options, schema, table)
+            named, self._schema, self._defaults = _plan_append(options, schema, table)
         if check_names:
             _check_names(self._schema.names, () if table is None or is_new else _stored_names(table))
         self._names = dict(zip(schema.fieldNames(), named.fieldNames(), strict=True))
@@ -165,7 +167,7 @@ class LanceWriter(DataSourceArrowWriter):
         if self._is_committed:
             for _ in iterator:
                 pass
-        batches = (to_stored(self._by_stored_names(batch), self._schema) for batch in iterator)
+        batches = (to_stored(self._stored_columns(batch), self._schema) for batch in iterator)
         return LanceCommitMessage.of(number, attempt, self._table_write.write_fragments(batches))
 
     @told_briefly
@@ -205,8 +207,10 @@ class LanceWriter(DataSourceArrowWriter):
         except DatasetNotFoundError:
             return None
 
-    def _by_stored_names(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.rename_columns([self._names[name] for name in batch.schema.names])
+    def _stored_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns of a batch by their names in the table, and those with default values."""
+        named = batch.rename_columns([self._names[name] for name in batch.schema.names])
+        return named if self._defaults is None else self._defaults.beside(named)
 
 
 def collect(messages: Iterable[WriterCommitMessage | None], path: str) -> list[lance_format.FragmentMetadata]:
@@ -338,13 +342,22 @@ def _check_stable_row_ids(options: LanceOptions, table: lance_format.LanceDatase
 
 def _plan_append(
     options: LanceOptions, schema: StructType, table: lance_format.LanceDataset
-) -> tuple[StructType, pa.Schema]:
-    """Return the columns of a DataFrame by the table's names, and their stored form: the table's, then new ones."""
+) -> tuple[StructType, pa.Schema, DefaultValues | None]:
+    """Return the columns of a DataFrame by the table's names, and what is stored: those of the table, then new ones.
+
+    Columns that the DataFrame lacks are among them if they have default values, which are returned, too.
+    """
     stored = table.read_schema("all_binary")
     named = name_as_stored(schema, stored.names)
     wanted = apply_to_new(to_stored_schema(with_entries_of_fields(named)), options.column_options)
     check_appendable(named, to_spark_schema(stored), options.path, allow_new=options.merge_schema)
     check_against_table(wanted, stored, options.column_options, options.path)
     given, held = set(wanted.names), set(stored.names)
-    known = [with_new_fields(field, wanted.field(field.name)) for field in stored if field.name in given]
-    return named, pa.schema([*known, *(field for field in wanted if field.name not in held)])
+    defaults = DefaultValues.current(field for field in stored if field.name not in given)
+    filled = set(() if defaults is None else defaults.columns.names)
+    known = [
+        with_new_fields(field, wanted.field(field.name)) if field.name in given else field
+        for field in stored
+        if field.name in given or field.name in filled
+    ]
+    return named, pa.schema([*known, *(field for field in wanted if field.name not in held)]), defaults

@@ -127,7 +127,7 @@ def test_not_null_is_enforced(catalog: Catalog) -> None:
         ("CREATE TABLE @.p (id INT) PARTITIONED BY (id)", "PARTITIONED BY.*Zone maps"),
         ("CREATE TABLE @.p USING lance PARTITIONED BY (id) AS SELECT 1 AS id", "PARTITIONED BY"),
         ("CREATE TABLE @.p (id INT) LOCATION '/elsewhere'", "LOCATION"),
-        ("CREATE TABLE @.p (id INT DEFAULT 5)", "default value"),
+        ("CREATE TABLE @.p (id INT DEFAULT 'x')", "default value|DEFAULT value"),
         ("CREATE TABLE @.p (id INT, twice INT GENERATED ALWAYS AS (id + id))", "GENERATED|generated"),
         ("CREATE TABLE @.p (id INT) TBLPROPERTIES ('max_row_per_file' = '5')", "option of a write"),
         ("CREATE TABLE @.p (id INT) TBLPROPERTIES ('file_format_version' = '9')", "9"),
@@ -215,7 +215,6 @@ def test_properties_that_change_nothing_make_no_version(catalog: Catalog) -> Non
     catalog.sql("ALTER TABLE @.t SET TBLPROPERTIES ('a' = '1')")
     assert lance.dataset(catalog.path("t")).version == 1
     catalog.refuses("ALTER TABLE @.t SET LOCATION '/elsewhere'", "the location of a table of a catalog cannot be set")
-    catalog.refuses("ALTER TABLE @.t ALTER COLUMN id SET DEFAULT 3", "SET or DROP DEFAULT is not supported")
 
 
 def test_a_comment_of_a_column_with_a_backtick(catalog: Catalog) -> None:
@@ -406,7 +405,7 @@ def test_names_of_the_session(catalog: Catalog) -> None:
 
 
 def test_create_table_like(catalog: Catalog) -> None:
-    catalog.sql("CREATE TABLE @.t (id INT NOT NULL, s STRING COMMENT 'text') TBLPROPERTIES ('a' = 'b')")
+    catalog.sql("CREATE TABLE @.t (id INT NOT NULL, s STRING DEFAULT 'x' COMMENT 'text') TBLPROPERTIES ('a' = 'b')")
     if version(catalog.spark) < (4, 2):
         catalog.refuses("CREATE TABLE @.u LIKE @.t", "")  # By Spark, before it asks a catalog.
         return

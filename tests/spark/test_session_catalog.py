@@ -99,6 +99,15 @@ def test_a_table_without_rows_is_declared(session: SparkSession) -> None:
     assert rows(session, "SELECT * FROM kept.t") == [(1, "owl")]
 
 
+def test_default_values(session: SparkSession) -> None:
+    session.sql("CREATE TABLE kept.t (id INT, name STRING DEFAULT 'owl') USING lance")
+    session.sql("INSERT INTO kept.t (id) VALUES (1)")
+    session.sql("ALTER TABLE kept.t ALTER COLUMN name SET DEFAULT 'emu'")
+    session.sql("ALTER TABLE kept.t ADD COLUMN n INT DEFAULT 7")
+    session.sql("INSERT INTO kept.t (id) VALUES (2)")
+    assert rows(session, "SELECT * FROM kept.t") == [(1, "owl", 7), (2, "emu", 7)]
+
+
 @pytest.mark.slow
 def test_declared_lengths_are_those_of_the_table(session: SparkSession, tmp_path: Path) -> None:
     session.sql("CREATE TABLE kept.t (id INT, c CHAR(3) COMMENT 'short', s STRUCT<v: VARCHAR(2)>) USING lance")

@@ -66,7 +66,10 @@ public class Catalog extends ChangingCatalog implements StagingTableCatalog, Sup
   public String name() { return name; }
   public String[] defaultNamespace() { return new String[0]; }
 
-  public Set capabilities() { return new HashSet(Collections.singleton(TableCatalogCapability.SUPPORT_TABLE_CONSTRAINT)); }
+  public Set capabilities() {
+    return new HashSet(Arrays.asList(new TableCatalogCapability[] {TableCatalogCapability.SUPPORT_TABLE_CONSTRAINT,
+        TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE}));
+  }
 
   private static boolean isPath(Identifier table) { return table.namespace().length == 0 && isPath(table.name()); }
   private static boolean isPath(Object name) { return ((String) name).indexOf('/') >= 0; }

@@ -4,10 +4,11 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.StructField;
-import org.apache.spark.sql.types.StructType;
 
 /** The changes of an ALTER TABLE as Python takes them: see connector/catalog/alterations.py. */
 final class Changes {
@@ -41,10 +42,14 @@ final class Changes {
       put("nullable", update.fieldNames(), Boolean.valueOf(update.nullable()));
     } else if (change instanceof TableChange.UpdateColumnType) {
       TableChange.UpdateColumnType update = (TableChange.UpdateColumnType) change;
-      put("type", update.fieldNames(), json(update.fieldNames(), update.newDataType(), true, null));
+      put("type", update.fieldNames(), json(update.fieldNames(), update.newDataType(), null, null));
     } else if (change instanceof TableChange.UpdateColumnComment) {
       TableChange.UpdateColumnComment update = (TableChange.UpdateColumnComment) change;
       put("comment", update.fieldNames(), update.newComment());
+    } else if (change instanceof TableChange.UpdateColumnDefaultValue) {
+      TableChange.UpdateColumnDefaultValue update = (TableChange.UpdateColumnDefaultValue) change;
+      if (update.fieldNames().length > 1) throw refusal("ALTER COLUMN SET or DROP DEFAULT of a field");
+      put("default", update.fieldNames(), update.newDefaultValue());
     } else if (change instanceof TableChange.AddConstraint) {
       put("key", Keys.columns(table, ((TableChange.AddConstraint) change).constraint()), null);
     } else if (change instanceof TableChange.DropConstraint) {
@@ -65,17 +70,15 @@ final class Changes {
 
   private String column(TableChange.AddColumn add) {
     if (add.position() != null) throw refusal("ADD COLUMN FIRST or AFTER");
-    if (add.defaultValue() != null) throw refusal("ADD COLUMN with DEFAULT");
+    if (add.defaultValue() != null && add.fieldNames().length > 1) throw refusal("ADD COLUMN of a field with DEFAULT");
     if (!add.isNullable()) throw refusal("ADD COLUMN NOT NULL");
-    return json(add.fieldNames(), add.dataType(), true, add.comment());
+    return json(add.fieldNames(), add.dataType(), add.comment(), add.defaultValue());
   }
 
   /** A schema of one column, named by the last part of a path. */
-  private static String json(String[] names, DataType type, boolean nullable, String comment) {
-    StructField field = new StructField(
-        names[names.length - 1], type, nullable, org.apache.spark.sql.types.Metadata.empty());
-    if (comment != null) field = field.withComment(comment);
-    return new StructType(new StructField[] {field}).json();
+  private static String json(String[] names, DataType type, String comment, ColumnDefaultValue value) {
+    Column column = Column.create(names[names.length - 1], type, true, comment, value, null);
+    return CatalogV2Util.v2ColumnsToStructType(new Column[] {column}).json();
   }
 
   private RuntimeException refusal(String clause) {

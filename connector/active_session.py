@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from connector.jobs.labels import is_remote
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -54,3 +52,8 @@ def active(spark: SparkSession) -> Iterator[None]:
             sessions.setActiveSession(former.get())
         else:
             sessions.clearActiveSession()
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Return whether a session is one of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
