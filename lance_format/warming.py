@@ -37,7 +37,7 @@ from lance_format.texts.token_rules import PLAIN
 from lance_format.texts.tokenizing import Tokenizer
 from lance_format.vectors.clustering import cluster
 from lance_format.vectors.codes import ProductCodes, ScalarCodes, no_codes
-from lance_format.vectors.graphs import GraphParameters, NeighborGraph
+from lance_format.vectors.graphs import GraphParameters, NeighborGraph, StoredGraph
 from lance_format.vectors.metrics import distances_to
 from lance_format.vectors.rotated_codes import RotatedCodes, Rotation
 
@@ -219,7 +219,11 @@ def _search() -> None:
     rotated.encode(stored("f4"), stored("f4"), np.arange(8))
     rotated.measuring(query)(query, no_codes(rotated))
     NearestRows(1, 0, 1).nearest_of(np.ones(8, np.float32), 1)
-    NeighborGraph.built(np.random.default_rng(0).random((100, 4), np.float32), GraphParameters(m=2))
+    graph = NeighborGraph.built(np.random.default_rng(0).random((100, 4), np.float32), GraphParameters(m=2))
+    zeros = np.zeros((100, 4), np.uint8)
+    StoredGraph(zeros, graph.level_offsets, graph.vectors, graph.offsets, graph.neighbors, 0).nearest(
+        np.zeros((4, 256), np.float32), 2
+    )
 
 
 def _search_texts() -> None:

@@ -112,6 +112,23 @@ class DecodableCodes(Codes, Protocol):
         float32[num_vectors, dimension]
         """
 
+    def distance_table(self, query: Vector, centroid: Vector) -> F32 | None:
+        """Return what each byte at each place of a code adds to the distance from a query, but for a constant.
+
+        None if the numbers of codes are not bytes.
+
+        Parameters
+        ----------
+        query : float32[dimension]
+            Of length 1 if the metric is `cosine`.
+        centroid : float32[dimension]
+            Of the partition.
+
+        Returns
+        -------
+        float32[width, 256] or None
+        """
+
 
 class _OneColumn:
     """Codes that are a column of a file as they are."""
@@ -167,6 +184,11 @@ class FlatCodes(_OneColumn):
 
         return measure
 
+    def distance_table(self, query: Vector, centroid: Vector) -> F32 | None:
+        """See `DecodableCodes.distance_table`."""
+        del query, centroid
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class ScalarCodes(_OneColumn):
@@ -221,6 +243,14 @@ class ScalarCodes(_OneColumn):
             return out * np.float32(step * step / 2 if self.metric == "cosine" else step * step)
 
         return measure
+
+    def distance_table(self, query: Vector, centroid: Vector) -> F32:
+        """See `DecodableCodes.distance_table`."""
+        del centroid
+        values = np.arange(256, dtype=np.float32)
+        if self.metric == "dot":
+            return -np.outer(query.astype(np.float32), values)
+        return (self._rounded(query).astype(np.float32)[:, None] - values) ** 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -291,6 +321,14 @@ class ProductCodes:
             return out
 
         return measure
+
+    def distance_table(self, query: Vector, centroid: Vector) -> F32:
+        """See `DecodableCodes.distance_table`."""
+        table = self._table(query - centroid if self._is_relative else query)
+        if self.num_bits == 8:
+            return table
+        values = np.arange(256)
+        return table[::2, values & 15] + table[1::2, values >> 4]
 
     @property
     def _is_relative(self) -> bool:

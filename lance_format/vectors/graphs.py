@@ -5,13 +5,18 @@ They are hierarchical: all vectors are nodes of level 0, and fewer and fewer of 
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 
+from lance_format.kernels.jit import read_only
+from lance_format.kernels.vectors.graph_search import search_graph
 from lance_format.kernels.vectors.neighbor_graphs import build_graph, connect_graph
 from lance_format.lazy_dataclasses import dataclass
 
 F32 = npt.NDArray[np.float32]
+U8 = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,61 @@ class NeighborGraph:
             neighbors[order][is_there],
             distances[order][is_there],
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredGraph:
+    """The neighbours of the vectors of a partition, as a file has them; see `NeighborGraph`.
+
+    Parameters
+    ----------
+    codes : uint8[num_vectors, width]
+        Of the vectors, row by row.
+    level_offsets, vectors, offsets, neighbors
+        Those of `NeighborGraph`.
+    entry : int
+        The vector at which searches start.
+    """
+
+    codes: U8
+    level_offsets: npt.NDArray[np.int64]
+    vectors: npt.NDArray[np.uint32]
+    offsets: npt.NDArray[np.int32]
+    neighbors: npt.NDArray[np.uint32]
+    entry: int
+
+    @property
+    def nbytes(self) -> int:
+        """Size of its arrays."""
+        return self.codes.nbytes + self.vectors.nbytes + self.offsets.nbytes + self.neighbors.nbytes
+
+    def is_sound(self) -> bool:
+        """Return whether it has the form that searches follow, and all of its numbers are those of vectors."""
+        bounds, num_vectors = self.level_offsets, len(self.codes)
+        if bounds.size < 2 or bounds[0] or (np.diff(bounds) < 0).any() or bounds[-1] != self.vectors.size:
+            return False
+        levels = [self.vectors[start:stop] for start, stop in itertools.pairwise(bounds)]
+        is_whole = bool(levels[0].size == num_vectors and (levels[0] == np.arange(num_vectors)).all())
+        ascend = all((above[:-1] < above[1:]).all() for above in levels[1:])
+        highest = max(int(self.vectors.max(initial=0)), int(self.neighbors.max(initial=0)), self.entry)
+        return is_whole and ascend and self.entry >= 0 and highest < num_vectors
+
+    def nearest(self, table: F32, breadth: int) -> npt.NDArray[np.uint32]:
+        """Return the vectors nearest to a query that the graph leads to, nearest first.
+
+        Parameters
+        ----------
+        table : float32[width, 256]
+            The distance of the query that each byte at each place adds.
+        breadth : int
+            Maximum number of vectors, and of those that the search goes on from.
+        """
+        nodes = np.empty(min(breadth, len(self.codes)), np.uint32)
+        size = search_graph(
+            read_only(self.codes), table, self.level_offsets, read_only(self.vectors), read_only(self.offsets),
+            read_only(self.neighbors), self.entry, nodes, np.empty(nodes.size, np.float32),
+        )  # fmt: skip
+        return nodes[:size]
 
 
 def _tops(num_vectors: int, parameters: GraphParameters) -> npt.NDArray[np.uint8]:

@@ -86,6 +86,10 @@ _NEAREST: list[Search] = [
     lambda table, place=place: table.to_table(["id"], nearest={"column": "v", "q": [place] * _DIMENSION, "k": 20})  # type: ignore[misc]
     for place in (-0.5, 0.0, 0.7)
 ]
+_FOLLOWING: list[Search] = [
+    lambda table, place=place: table.to_table(["id"], nearest={"column": "v", "q": [place] * _DIMENSION, "ef": 600})  # type: ignore[misc]
+    for place in (-0.5, 0.7)
+]
 
 KINDS: Mapping[str, DamagedKind] = MappingProxyType(
     {
@@ -102,9 +106,9 @@ KINDS: Mapping[str, DamagedKind] = MappingProxyType(
         "IVF_SQ": DamagedKind("v", "IVF_SQ", _NEAREST),
         "IVF_PQ": DamagedKind("v", "IVF_PQ", _NEAREST, {"num_sub_vectors": 4}),
         "IVF_HNSW_FLAT": DamagedKind("v", "IVF_HNSW_FLAT", _NEAREST),
-        "IVF_HNSW_SQ": DamagedKind("v", "IVF_HNSW_SQ", _NEAREST),
+        "IVF_HNSW_SQ": DamagedKind("v", "IVF_HNSW_SQ", [*_NEAREST, *_FOLLOWING]),
         "IVF_RQ": DamagedKind("v", "IVF_RQ", _NEAREST),
-        "IVF_HNSW_PQ": DamagedKind("v", "IVF_HNSW_PQ", _NEAREST, {"num_sub_vectors": 4}),
+        "IVF_HNSW_PQ": DamagedKind("v", "IVF_HNSW_PQ", [*_NEAREST, *_FOLLOWING], {"num_sub_vectors": 4}),
     }
 )
 

@@ -57,7 +57,7 @@ def _rows(rng: np.random.Generator, first: int, count: int, number: pa.DataType 
 
 def _found(table: Any, query: Any, metric: str, kind: str, **search: Any) -> list[tuple[int, Any]]:
     nearest = {"column": "v", "q": query, "k": 10, "metric": metric, **search}
-    if isinstance(table, lance.LanceDataset) and "HNSW" in kind:
+    if "HNSW" in kind:
         nearest["ef"] = 4000  # More than any test has rows, so that graphs lead to all.
     if isinstance(table, lance.LanceDataset) and kind == "IVF_RQ":
         nearest["approx_mode"] = "accurate"  # Without it, pylance rounds what the bits of codes add up to.

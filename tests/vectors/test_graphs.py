@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from lance_format.vectors.codes import FlatCodes, ProductCodes, ScalarCodes
-from lance_format.vectors.graphs import GraphParameters, NeighborGraph
+from lance_format.vectors.codes import DecodableCodes, FlatCodes, ProductCodes, ScalarCodes
+from lance_format.vectors.graphs import GraphParameters, NeighborGraph, StoredGraph
 
 F32 = npt.NDArray[np.float32]
 _IN_ONE_PARTITION = (np.zeros((1, 8), np.float32), np.zeros(50, np.int64))
@@ -115,3 +116,66 @@ def test_other_codes_are_decoded() -> None:
     assert np.abs(codes.decode(codes.encode(vectors, *_IN_ONE_PARTITION)) - vectors).max() <= 1 / 255
     flat = FlatCodes(8, "l2", pa.float32())
     np.testing.assert_array_equal(flat.decode(flat.encode(vectors, *_IN_ONE_PARTITION)), vectors)
+
+
+def _stored(graph: NeighborGraph, codes: npt.NDArray[np.uint8]) -> StoredGraph:
+    return StoredGraph(codes, graph.level_offsets, graph.vectors, graph.offsets, graph.neighbors, 0)
+
+
+def _codes(name: str, metric: str, vectors: F32) -> DecodableCodes:
+    if name == "scalar":
+        return ScalarCodes(16, metric, float(vectors.min()), float(vectors.max()))
+    num_bits = int(name)
+    codebook = np.random.default_rng(1).choice(vectors, 1 << num_bits).reshape(-1, 8, 2).swapaxes(0, 1).copy()
+    return ProductCodes(16, metric, num_bits, codebook, is_transposed=True)
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+@pytest.mark.parametrize("name", ["scalar", "4", "8"])
+@pytest.mark.parametrize("kind", ["scattered", "clusters", "equal"])
+def test_searches_of_codes(name: str, metric: str, kind: str) -> None:
+    """As many vectors as there are come in order; of fewer, as many are near as of a search by the distances of all."""
+    rng = np.random.default_rng(4)
+    vectors = _vectors(kind, rng)
+    if metric == "cosine":
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    codes, centroid = _codes(name, metric, vectors), np.zeros(16, np.float32)
+    stored = codes.encode(vectors, centroid[None], np.zeros(len(vectors), np.int64))
+    graph = NeighborGraph.built(codes.decode(stored), GraphParameters(), by_product=metric == "dot")
+    searched = _stored(graph, np.ascontiguousarray(stored))
+    assert searched.is_sound()
+    recalls = []
+    for query in _vectors("scattered", rng)[:10]:
+        distances = codes.measuring(query)(centroid, stored)
+        table = codes.distance_table(query, centroid)
+        assert table is not None
+        near = searched.nearest(table, len(vectors))
+        assert sorted(near.tolist()) == list(range(len(vectors)))
+        assert distances[near] == pytest.approx(np.sort(distances), rel=1e-4, abs=1e-4)
+        few = searched.nearest(table, 100)
+        assert len(few) == len(set(few.tolist())) == 100
+        tenth = np.sort(distances)[9] + 1e-4
+        recalls.append([(distances[found] <= tenth).sum() for found in (few, _found(graph, distances, 100))])
+    mine, expected = np.minimum(recalls, 10).mean(axis=0)
+    assert mine >= expected - 0.5
+
+
+def test_graphs_that_searches_do_not_follow() -> None:
+    vectors = _vectors("scattered", np.random.default_rng(5))
+    graph = NeighborGraph.built(vectors, GraphParameters())
+    codes = np.zeros((3000, 16), np.uint8)
+    assert _stored(graph, codes).is_sound()
+    assert not _stored(graph, codes[:-1]).is_sound()
+    damaged: list[dict[str, object]] = [
+        {"entry": 3000},
+        {"entry": -1},
+        {"level_offsets": np.zeros(0, np.int64)},
+        {"level_offsets": graph.level_offsets + 1},
+        {"level_offsets": graph.level_offsets[:2]},
+        {"level_offsets": graph.level_offsets[[0, 2, 1, *range(3, graph.level_offsets.size)]]},
+        {"vectors": graph.vectors[::-1]},
+        {"vectors": np.concatenate([graph.vectors[:3001][::-1], graph.vectors[3001:]])},
+        {"neighbors": np.where(np.arange(graph.neighbors.size) == 7, 3000, graph.neighbors).astype(np.uint32)},
+    ]
+    for change in damaged:
+        assert not dataclasses.replace(_stored(graph, codes), **change).is_sound()

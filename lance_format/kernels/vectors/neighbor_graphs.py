@@ -41,8 +41,25 @@ def _distance(vectors: F32, left: int, right: int, by_product: bool) -> np.float
 
 
 @kernel
-def _insert(nodes: U32, distances: F32, looked_at: Bools, size: int, node: np.uint32, distance: np.float32) -> int:
-    """Add a node to a list, nearest first, which loses its farthest if it is full; return its place."""
+def insert(nodes: U32, distances: F32, looked_at: Bools, size: int, node: np.uint32, distance: np.float32) -> int:
+    """Add a node to a list, nearest first, which loses its farthest if it is full.
+
+    Parameters
+    ----------
+    nodes : uint32[breadth]
+    distances : float32[breadth]
+    looked_at : bool[breadth]
+        Set to False for the node.
+    size : int
+        Number of nodes in the list.
+    node : uint32
+    distance : float32
+
+    Returns
+    -------
+    int
+        The place of the node; `breadth` if it is too far.
+    """
     low, high = 0, size
     while low < high:
         middle = (low + high) // 2
@@ -93,7 +110,7 @@ def _search_level(
             distance = _distance(vectors, wanted, neighbor, by_product)
             if size == nodes.size and distance >= distances[size - 1]:
                 continue
-            place = _insert(nodes, distances, looked_at, size, neighbor, distance)
+            place = insert(nodes, distances, looked_at, size, neighbor, distance)
             size = min(size + 1, nodes.size)
             next_place = min(next_place, place)
     return size
@@ -145,7 +162,7 @@ def _prune(
     count = counts[slot]
     nodes, distances, looked_at = np.empty(count, np.uint32), np.empty(count, np.float32), np.empty(count, np.bool_)
     for index in range(count):
-        _insert(nodes, distances, looked_at, index, neighbors[slot, index], neighbor_distances[slot, index])
+        insert(nodes, distances, looked_at, index, neighbors[slot, index], neighbor_distances[slot, index])
     counts[slot] = _select(
         vectors, by_product, nodes, distances, count, most, neighbors[slot], neighbor_distances[slot]
     )

@@ -60,8 +60,8 @@ class DescribedFile:
         except CorruptFileError as error:
             raise self.corrupt(error.what) from error
 
-    def json(self, key: str) -> Mapping[str, Any]:
-        """Return an object of JSON of the metadata; the first one of a list.
+    def json(self, key: str, number: int = 0) -> Mapping[str, Any]:
+        """Return an object of JSON of the metadata; one of a list, by default the first.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class DescribedFile:
         try:
             found = json.loads(self._metadata[key.encode()])
             if isinstance(found, list):
-                found = json.loads(found[0])
+                found = json.loads(found[number])
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise self.corrupt(f"{key} of its schema is missing or malformed") from error
         if not isinstance(found, dict):

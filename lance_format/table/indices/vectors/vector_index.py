@@ -5,12 +5,14 @@ partition: their ids, and the codes of their vectors. Both name a global buffer 
 their schemas (`lance:ivf`), and are described there in JSON: `lance:index` has the kind and the metric,
 `storage_metadata` the parameters of the codes.
 
-The graphs are not used: partitions are read as a whole. This finds at least what a graph finds.
+The rows of `index.idx` are the nodes of the graphs, level by level, as `lance:hnsw` tells. Partitions are read as a
+whole: a graph only saves distances.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from lance_format.table.indices.vectors.quantization import AnyQuantization
 from lance_format.table.indices.vectors.quantizations import quantization_of
 from lance_format.table.versions.table_version import TableVersion
 from lance_format.vectors.codes import Codes, no_codes
+from lance_format.vectors.graphs import StoredGraph
 from lance_format.vectors.metrics import Vectors
 
 VECTOR = "Vector"
@@ -38,6 +41,8 @@ INDEX_FILE = "index.idx"
 ROWS_FILE = "auxiliary.idx"
 _METRICS = ("l2", "cosine", "dot", "hamming")
 ROW_ID = pa.field("_rowid", pa.uint64())
+_GRAPHS = "lance:hnsw"
+_GRAPH_COLUMNS = {"__vector_id": pa.uint32(), "__neighbors": pa.list_(pa.uint32())}
 _BATCH_ROWS = 65_536
 _GRAPH_ROWS = 4096
 
@@ -86,6 +91,11 @@ class VectorIndex:
         """Number of numbers per vector."""
         return int(self.centroids.shape[1])
 
+    @property
+    def has_graphs(self) -> bool:
+        """Whether its partitions have graphs."""
+        return self.kind.startswith("IVF_HNSW_")
+
 
 class VectorIndexReader:
     """The files of a part of a vector index; a context manager.
@@ -126,6 +136,11 @@ class VectorIndexReader:
         if self._rows is not None:
             self._rows.close()
 
+    @property
+    def cache_bytes(self) -> int:
+        """Size of what is kept in memory of indices."""
+        return self._table.cache.of_indices.capacity_bytes
+
     def read(self, number: int) -> Partition:
         """Return a partition, cached; several threads may do so.
 
@@ -139,21 +154,39 @@ class VectorIndexReader:
         if isinstance(cached, Partition):
             return cached
         start, stop = self.index.starts[number], self.index.starts[number] + self.index.lengths[number]
-        file = self._open_rows()
-        indices = column_indices(file.schema, file.version)
-        columns = [ColumnProjection(field, indices) for field in file.schema.fields]
-        names = [ROW_ID.name, *(column.name for column in self.index.codes.columns)]
-        wanted = [x for x in columns if x.field.name in names]
-        batches = list(file.read(wanted, int(start), int(stop), batch_size=_BATCH_ROWS))
-        if not batches:
+        if start == stop:
             return Partition(np.zeros(0, np.uint64), no_codes(self.index.codes))
-        rows = pa.Table.from_batches(batches).combine_chunks()
+        names = [ROW_ID.name, *(column.name for column in self.index.codes.columns)]
+        rows = _read_columns(self._open_rows(), names, int(start), int(stop))
         ids, *codes = (rows[name].chunk(0) for name in names)
         if any(_has_null(column) for column in (ids, *codes)):
             raise CorruptFileError("a row of a vector index has no id or no code", path=self._path(ROWS_FILE))
         found = Partition(ids.to_numpy(), self.index.codes.load(codes))
         self._table.cache.of_indices.put(key, found, found.row_ids.nbytes + found.codes.nbytes)
         return found
+
+    def read_graph(self, number: int, partition: Partition) -> StoredGraph | None:
+        """Return the graph of a partition, cached; None if it is not in the form that searches follow.
+
+        Raises
+        ------
+        CorruptFileError
+            If the file is malformed.
+        """
+        key = (self._part.uuid, _GRAPHS, number)
+        cached = self._table.cache.of_indices.get(key)
+        if isinstance(cached, StoredGraph):
+            return cached
+        file = self._open(INDEX_FILE)
+        try:
+            columns = _graph_columns(DescribedFile(file, self._path(INDEX_FILE)), number)
+        finally:
+            file.close()
+        graph = None if columns is None else StoredGraph(np.ascontiguousarray(partition.codes), *columns)
+        if graph is None or not graph.is_sound():
+            return None
+        self._table.cache.of_indices.put(key, graph, graph.nbytes)
+        return graph
 
     def check_rest(self) -> None:
         """Check that each row is in a partition, and read the columns of the graphs.
@@ -214,6 +247,44 @@ def check_vectors(table: TableVersion, index: IndexMetadata) -> None:
         for number in range(reader.index.lengths.size):
             rows.check(reader.read(number).row_ids, path)
         reader.check_rest()
+
+
+def _read_columns(file: FileReader, names: Collection[str], start: int, stop: int) -> pa.Table:
+    """Read some rows of columns, each in one chunk if an array can hold it."""
+    indices = column_indices(file.schema, file.version)
+    wanted = [ColumnProjection(field, indices) for field in file.schema.fields if field.name in names]
+    return pa.Table.from_batches(file.read(wanted, start, stop, batch_size=_BATCH_ROWS)).combine_chunks()
+
+
+def _graph_columns(described: DescribedFile, number: int) -> tuple[Any, ...] | None:
+    """Return the parts of a `StoredGraph` after the codes; None if one is of another form, or no array can hold it.
+
+    Raises
+    ------
+    CorruptFileError
+        If the file does not have the rows of the graph.
+    """
+    told, extents = described.json(_GRAPHS, number), described.partitions()
+    if number >= min(len(extents.offsets), len(extents.lengths)):
+        raise described.corrupt(f"it has the graphs of {len(extents.offsets)} partitions")
+    start, stop = extents.offsets[number], extents.offsets[number] + extents.lengths[number]
+    if stop > described.file.num_rows:
+        raise described.corrupt(f"the graph of partition {number} ends after its last row")
+    types, bounds, entry = described.column_types(), told.get("level_offsets"), told.get("entry_point")
+    is_described = isinstance(bounds, list) and all(isinstance(bound, int) for bound in (*bounds, entry))
+    if not is_described or start == stop or any(types.get(name) != found for name, found in _GRAPH_COLUMNS.items()):
+        return None
+    rows = _read_columns(described.file, _GRAPH_COLUMNS, start, stop)
+    ids, neighbors = (rows[name].chunk(0) for name in _GRAPH_COLUMNS)
+    if len(neighbors) < stop - start or ids.null_count or neighbors.null_count or neighbors.values.null_count:
+        return None
+    return (
+        np.array(bounds, np.int64),
+        ids.to_numpy(),
+        neighbors.offsets.to_numpy(),
+        neighbors.values.to_numpy(),
+        entry,
+    )
 
 
 def _has_null(column: pa.Array) -> bool:

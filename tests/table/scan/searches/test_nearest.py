@@ -49,6 +49,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"k": True}, "k of nearest is True"),
     ({"nprobes": 0}, "nprobes of nearest is 0"),
     ({"refine_factor": 0}, "refine_factor of nearest is 0"),
+    ({"ef": 0}, "ef of nearest is 0"),
     ({"minimum_nprobes": 5, "maximum_nprobes": 4}, "minimum_nprobes is 5, and maximum_nprobes 4"),
     ({"metric": "hamming"}, "metric is 'hamming', which vectors of float32 do not have"),
     ({"metric": "near"}, "metric is 'near'; use one of"),

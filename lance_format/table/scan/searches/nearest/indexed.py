@@ -26,6 +26,7 @@ from lance_format.table.fragments.deletion_file import RowOffsets
 from lance_format.table.indices.catalog import kind_of
 from lance_format.table.indices.opening import naming
 from lance_format.table.indices.row_finder import RowIds, UnusableError
+from lance_format.table.indices.vectors.measuring import Measuring
 from lance_format.table.indices.vectors.vector_index import VECTOR, Partition, VectorIndex, VectorIndexReader
 from lance_format.table.row_ids.index import row_addresses
 from lance_format.table.scan.options import ScanOptions
@@ -152,26 +153,32 @@ class IndexSearch:
                 VectorIndexReader(self._table, part) as reader,
                 np.errstate(over="ignore", invalid="ignore"),
             ):
-                return self._search_part(reader, vector, NearestRows.of(wanted, count), count, rows)
+                return self._search_part(reader, vector, wanted, count, rows)
 
         return _united(list(map_together(self._table.store, search, self._parts))).first(count)
 
-    def _search_part(
-        self, reader: VectorIndexReader, vector: Vector, best: NearestRows, count: int, rows: _Rows
-    ) -> Hits:
-        """Search partitions, nearest first, until there are enough rows, or no more to be searched."""
-        order, measure = _nearest_partitions(reader.index, vector), reader.index.codes.measuring(vector)
-        most = min(self._nearest.maximum_nprobes or order.size, order.size)
-        stop = min(_MINIMUM_NPROBES if self._nearest.minimum_nprobes is None else self._nearest.minimum_nprobes, most)
-        start, stop = 0, max(stop, 1)
+    def _search_part(self, reader: VectorIndexReader, vector: Vector, wanted: Nearest, count: int, rows: _Rows) -> Hits:
+        """Search partitions, nearest first, until there are enough rows, or no more to be searched.
+
+        Graphs are followed if any row will do. If too few of those that they lead to are there, all rows are measured.
+        """
+        order, measuring = _nearest_partitions(reader.index, vector), Measuring(reader, vector, count, wanted.ef)
+        measure = measuring.nearest if rows.are_all and math.isinf(wanted.lower) else measuring.all
+        most = min(wanted.maximum_nprobes or order.size, order.size)
+        least = min(_MINIMUM_NPROBES if wanted.minimum_nprobes is None else wanted.minimum_nprobes, most)
+        best, start, stop = NearestRows.of(wanted, count), 0, max(least, 1)
         while True:
-            numbers, measured = order[start:stop].tolist(), []
-            for number, partition in zip(numbers, self._read(reader, numbers), strict=True):
-                measured.append((partition.row_ids, measure(reader.index.centroids[number], partition.codes)))
-            _add_live(best, measured, rows, count)
-            if len(best.hits) >= count or stop >= most:
+            numbers = order[start:stop].tolist()
+            partitions = zip(numbers, self._read(reader, numbers), strict=True)
+            _add_live(best, [measure(number, partition) for number, partition in partitions], rows, count)
+            if len(best.hits) >= count:
                 return best.hits
-            start, stop = stop, min(2 * stop, most)
+            if measure == measuring.nearest and measuring.has_followed:
+                measure, best, start = measuring.all, NearestRows.of(wanted, count), 0
+            elif stop >= most:
+                return best.hits
+            else:
+                start, stop = stop, min(2 * stop, most)
 
     def _read(self, reader: VectorIndexReader, numbers: Sequence[int]) -> Iterator[Partition]:
         """Read partitions, side by side where a request takes long, unless many parts are read so."""
@@ -197,6 +204,11 @@ class _Rows:
         self._find = find
         self._covered = covered
         self._allowed = allowed
+
+    @property
+    def are_all(self) -> bool:
+        """Whether no filter excludes rows."""
+        return self._allowed is None
 
     def addresses(self, ids: RowIds) -> tuple[Addresses, npt.NDArray[np.bool_]]:
         """Return the addresses of rows, and for each whether it may be returned."""

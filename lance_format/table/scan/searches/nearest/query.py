@@ -19,9 +19,16 @@ from lance_format.vectors.metrics import check_metric, default_metric, distances
 DISTANCE = "_distance"
 QUERY_INDEX = "query_index"
 _DEFAULT_K = 10
-TUNING = ("ef", "query_parallelism", "approx_mode", "search_effort")
+TUNING = ("query_parallelism", "approx_mode", "search_effort")
 """Arguments of pylance that have no effect here."""
-_NUMBERS = (("k", 1), ("nprobes", 1), ("minimum_nprobes", 0), ("maximum_nprobes", 1), ("refine_factor", 1))
+_NUMBERS = (
+    ("k", 1),
+    ("nprobes", 1),
+    ("minimum_nprobes", 0),
+    ("maximum_nprobes", 1),
+    ("refine_factor", 1),
+    ("ef", 1),
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +92,8 @@ class Nearest:
         Numbers of partitions of an index to search.
     refine_factor : int, optional
         How many times `k` rows have their exact distances computed after a search by an index.
+    ef : int, optional
+        How many of the nearest vectors a search of a graph goes on from.
     use_index : bool
     lower, upper : float
         Half-open range of the distances.
@@ -99,6 +108,7 @@ class Nearest:
     minimum_nprobes: int | None = None
     maximum_nprobes: int | None = None
     refine_factor: int | None = None
+    ef: int | None = None
     use_index: bool = True
     lower: float = -math.inf
     upper: float = math.nan
