@@ -213,6 +213,7 @@ class LanceTable(TableVersions, TableUpkeep):
         *,
         nprobes: int | None = None,
         refineFactor: int | None = None,
+        ef: int | None = None,
         distanceRange: tuple[float | None, float | None] | None = None,
         useIndex: bool = True,
     ) -> DataFrame:
@@ -236,6 +237,9 @@ class LanceTable(TableVersions, TableUpkeep):
             Number of partitions of an index to search; by default 20, and more until enough rows are found.
         refineFactor : int, optional
             How many times `numResults` rows of an index have their exact distances computed.
+        ef : int, optional
+            How many of the nearest rows a search of a graph goes on from. By default, graphs of large partitions are
+            followed.
         distanceRange : tuple of float, optional
             Half-open range of distances.
         useIndex : bool
@@ -253,6 +257,7 @@ class LanceTable(TableVersions, TableUpkeep):
             "metric": metric,
             "nprobes": nprobes,
             "refine_factor": refineFactor,
+            "ef": ef,
             "distance_range": distanceRange,
             "use_index": useIndex,
         }

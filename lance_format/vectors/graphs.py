@@ -119,8 +119,8 @@ class StoredGraph:
 
     @property
     def nbytes(self) -> int:
-        """Size of its arrays."""
-        return self.codes.nbytes + self.vectors.nbytes + self.offsets.nbytes + self.neighbors.nbytes
+        """Size of its arrays without the codes."""
+        return self.vectors.nbytes + self.offsets.nbytes + self.neighbors.nbytes
 
     def is_sound(self) -> bool:
         """Return whether it has the form that searches follow, and all of its numbers are those of vectors."""

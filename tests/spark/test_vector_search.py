@@ -217,10 +217,12 @@ def test_an_index_with_graphs(catalog: Catalog) -> None:
     assert statistics["index_type"] == "IVF_HNSW_SQ"
     assert statistics["indices"][0]["sub_index"]["params"]["m"] == 8
     expected = _expected(catalog.path("t"), count=5)
-    found = catalog.sql(
-        f"SELECT id FROM vector_search('@.t', 'v', array{tuple(QUERY)}, 5, nprobes => 2, refine_factor => 50)"
-    )
-    assert found == [(row[0],) for row in expected]
+    search = f"SELECT id FROM vector_search('@.t', 'v', array{tuple(QUERY)}, 5, nprobes => 2, refine_factor => 50"
+    for following in (")", ", ef => 1000)"):
+        assert catalog.sql(search + following) == [(row[0],) for row in expected]
+    table = LanceTable.forName(catalog.spark, f"{catalog.name}.db.t")
+    rows = table.vectorSearch("v", QUERY, 5, nprobes=2, refineFactor=50, ef=1000).collect()
+    assert [row["id"] for row in rows] == [row[0] for row in expected]
     nearest = {"column": "v", "q": QUERY, "k": 5, "nprobes": 2, "refine_factor": 50, "ef": 1000}
     assert lance.dataset(catalog.path("t")).to_table(["id"], nearest=nearest)["id"].to_pylist() == [
         x[0] for x in expected

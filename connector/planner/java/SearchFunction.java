@@ -164,7 +164,7 @@ abstract class SearchFunction extends SqlFunction {
 final class VectorSearch extends SearchFunction {
   VectorSearch() {
     super("vector_search", new String[] {"table", "column", "query_vector", "num_results"},
-        new String[] {"metric", "nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor", "use_index",
+        new String[] {"metric", "nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor", "ef", "use_index",
             "distance_range"});
   }
 
@@ -194,7 +194,7 @@ final class HybridSearch extends SearchFunction {
   HybridSearch() {
     super("hybrid_search", new String[] {"table", "column", "query_vector", "query", "num_results"},
         new String[] {"columns", "structured_query", "rrf_k", "metric", "nprobes", "minimum_nprobes", "maximum_nprobes",
-            "refine_factor", "use_index", "distance_range"});
+            "refine_factor", "ef", "use_index", "distance_range"});
   }
 
   Map search(Map arguments, int count) {

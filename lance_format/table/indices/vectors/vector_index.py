@@ -182,10 +182,12 @@ class VectorIndexReader:
             columns = _graph_columns(DescribedFile(file, self._path(INDEX_FILE)), number)
         finally:
             file.close()
-        graph = None if columns is None else StoredGraph(np.ascontiguousarray(partition.codes), *columns)
+        codes = np.ascontiguousarray(partition.codes)
+        graph = None if columns is None else StoredGraph(codes, *columns)
         if graph is None or not graph.is_sound():
             return None
-        self._table.cache.of_indices.put(key, graph, graph.nbytes)
+        copied_bytes = 0 if codes is partition.codes else codes.nbytes
+        self._table.cache.of_indices.put(key, graph, graph.nbytes + copied_bytes)
         return graph
 
     def check_rest(self) -> None:
