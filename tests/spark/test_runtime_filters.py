@@ -411,6 +411,22 @@ class TestFilters:
             with using(planner, {SETTING: value}):
                 assert "dynamicpruning" not in planner.sql(query)._jdf.queryExecution().optimizedPlan().toString()
 
+    @pytest.mark.parametrize("value", ["true", "always"])
+    def test_groups_do_not_filter_the_scan_that_makes_them(
+        self, planner: SparkSession, sales: str, tmp_path: Path, value: str
+    ) -> None:
+        append(planner.range(600).selectExpr("id"), str(tmp_path / "parts.lance"))
+        load(planner, str(tmp_path / "parts.lance")).createOrReplaceTempView("joined_parts")
+        query = f"""SELECT id, most FROM joined_parts
+            JOIN (SELECT part, max(sale) most FROM {sales} GROUP BY part HAVING max(sale) = 3999) ON id = part"""
+        with using(planner, {SETTING: value}):
+            frame = planner.sql(query)
+            assert [tuple(row) for row in frame.collect()] == [(399, 3999)]
+            plan = frame._jdf.queryExecution().executedPlan().toString()
+        scans = [line for line in plan.split("\n") if "groups: [part]" in line]
+        assert scans
+        assert not any("pruningexpression(part" in scan or "keys: [" in scan for scan in scans)
+
     @pytest.mark.parametrize(
         ("value", "threshold", "join"),
         [

@@ -105,6 +105,22 @@ final class Input {
     isSelective = true;
   }
 
+  /** Whether another input has to be read for it, or for the keys that shrink it. */
+  boolean isOf(Input other) {
+    if (contains(node, other.node)) return true;
+    List known = shrunkBy();
+    for (int i = 0; i < known.size(); i++) if (((Edge) known.get(i)).source.input.isOf(other)) return true;
+    return false;
+  }
+
+  private static boolean contains(LogicalPlan plan, LogicalPlan node) {
+    if (plan == node) return true;
+    for (int i = 0; i < plan.children().size(); i++) {
+      if (contains((LogicalPlan) plan.children().apply(i), node)) return true;
+    }
+    return false;
+  }
+
   /** All edges whose keys its rows are of. */
   List shrunkBy() {
     List all = new ArrayList(filters);

@@ -186,7 +186,7 @@ final class RuntimeFilters extends Rule {
     for (int i = 0; i < source.edges.size(); i++) {
       Edge edge = (Edge) source.edges.get(i);
       source.edges.addAll(edge.beyond());
-      if (edge.target.input.isDone || kept(edge) > MAX_KEPT && !isForced()) continue;
+      if (edge.target.input.isDone || source.isOf(edge.target.input) || kept(edge) > MAX_KEPT && !isForced()) continue;
       if (isSmall(edge.target.input)) edge.target.input.shrink(edge, edge.target.input.semijoins, kept(edge));
       else if (isWorthReading(edge)) {
         edge.isRead = true;
