@@ -40,7 +40,7 @@ class Measuring:
         self._least_bytes = 0 if ef is not None else _FEW_BYTES
         self._num_rows = int(index.lengths.sum())
         self.has_followed = False
-        """Whether rows were left out that no graph leads to."""
+        """Whether rows were left out to which graphs did not lead."""
 
     def all(self, number: int, partition: Partition) -> tuple[RowIds, Distances]:
         """Return the ids of the rows of a partition, and their distances."""
